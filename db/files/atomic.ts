@@ -1,0 +1,53 @@
+/** Durable replacement of a file, durable creation of a folder, durable removal (SC1). */
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+
+/** Keeps temporary names of one process apart; a name, not state. */
+let attempts = 0;
+
+/** Makes a folder's entries durable: without this a power cut can undo a rename that "succeeded". */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes a folder and its missing parents, each durable in its own parent. Mode 0700. */
+export async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  const top = path.dirname(first);
+  for (let at = folder; at !== top && at !== path.dirname(at); at = path.dirname(at))
+    await syncFolder(path.dirname(at));
+}
+
+/**
+ * Replaces a file as a whole or not at all: a temporary file in the same folder, fsync, rename, fsync of the folder.
+ * @param chunks the content, in order
+ * @throws the system's error; the old file is then as it was and nothing of the new one is left
+ */
+export async function replaceFile(target: string, chunks: readonly (string | Uint8Array)[]): Promise<void> {
+  attempts += 1;
+  const temporary = `${target}.tmp.${process.pid}.${attempts}`;
+  try {
+    const handle = await open(temporary, 'wx', 0o600);
+    try {
+      for (const chunk of chunks) await handle.writeFile(chunk);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(path.dirname(target));
+}
+
+/** Whether a system error says that something is not there. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');

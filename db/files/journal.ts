@@ -1,0 +1,200 @@
+/**
+ * Run journals: `sessions/_run_journal/<session>/<run>.jsonl`, every event of a run, one JSON line each (JO1 to JO4).
+ *
+ * The writer appends at an offset that it knows, so a write that failed half-way is written over by the next try and
+ * never leaves a broken line in the middle. The reader stops at the first line that is not the next event and says so.
+ */
+import { type FileHandle, open, rm, truncate, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { RunEvent, StampedEvent, TerminalState } from '../../server/core/events.ts';
+import { isMissing, makeFolder, syncFolder } from './atomic.ts';
+import type { Paths } from './paths.ts';
+
+export interface JournalRecord {
+  event: StampedEvent;
+  /** The line itself, without its newline. */
+  line: string;
+  terminalState: TerminalState | null;
+}
+
+export interface JournalRead {
+  records: JournalRecord[];
+  /** Bytes of the file that hold `records`. */
+  validBytes: number;
+  /** What stands behind them: nothing, a cut last line, or something that is no event in the middle. */
+  rest: 'none' | 'torn' | 'damaged';
+}
+
+export interface JournalStore {
+  /** Starts the journal of a run; it must not exist yet. The file and its folders are durable when this returns. */
+  create(sessionId: string, runId: string): Promise<JournalWriter>;
+  /** Reads a journal as far as it is one; null when there is none. */
+  read(sessionId: string, runId: string): Promise<JournalRead | null>;
+  /** Reads lines after a `seq`, up to and with another, in bounded batches. Null when the file is missing. */
+  lines(sessionId: string, runId: string, after: number, upTo: number): Promise<AsyncGenerator<string[]> | null>;
+  /**
+   * Opens a dead run's journal for its last line: copies what stands behind `validBytes` aside, cuts it off.
+   * Makes the file when it is missing.
+   * @param now epoch seconds, for the name of the copy
+   */
+  reopen(sessionId: string, runId: string, read: JournalRead | null, now: number): Promise<JournalWriter>;
+  remove(sessionId: string, runId: string): Promise<void>;
+  removeAll(sessionId: string): Promise<void>;
+}
+
+/** Appends to one journal. Owned by the run that writes it; `close` frees the file. */
+export interface JournalWriter {
+  /** Appends whole lines in one write. After an error the same lines may be tried again: nothing is doubled. */
+  append(lines: string): Promise<void>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createWriter(handle: FileHandle, start: number): JournalWriter {
+  let offset = start;
+  return {
+    async append(lines) {
+      const bytes = Buffer.from(lines, 'utf8');
+      for (let done = 0; done < bytes.length; ) {
+        const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, offset + done);
+        done += bytesWritten;
+      }
+      offset += bytes.length;
+    },
+    sync: () => handle.datasync(),
+    close: () => handle.close(),
+  };
+}
+
+/** Reads one line as the event with number `seq` of this run, or null when it is something else. */
+function parseLine(line: string, runId: string, seq: number): JournalRecord | null {
+  try {
+    const value = JSON.parse(line);
+    if (value === null || typeof value !== 'object' || value.run_id !== runId || value.seq !== seq) return null;
+    if (typeof value.type !== 'string' || typeof value.session_id !== 'string') return null;
+    const { type, payload, session_id, created_at } = value;
+    const event = { type, payload, session_id, run_id: runId, seq, created_at } as RunEvent & StampedEvent;
+    return { event, line, terminalState: value.terminal === true ? value.terminal_state : null };
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** Parses the bytes of a journal. Cut at any byte it still gives every whole event before the cut. */
+export function parseJournal(bytes: Buffer, runId: string): JournalRead {
+  const records: JournalRecord[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const end = bytes.indexOf(10, at);
+    if (end < 0) return { records, validBytes: at, rest: 'torn' };
+    const record = parseLine(bytes.toString('utf8', at, end), runId, records.length + 1);
+    if (!record) return { records, validBytes: at, rest: bytes.indexOf(10, end + 1) < 0 ? 'torn' : 'damaged' };
+    records.push(record);
+    at = end + 1;
+  }
+  return { records, validBytes: at, rest: 'none' };
+}
+
+const SEQ = /"run_id":"[0-9a-f]{32}","seq":(\d+),/;
+
+export function createJournalStore(paths: Paths): JournalStore {
+  return {
+    async create(sessionId, runId) {
+      const file = paths.journal(sessionId, runId);
+      await makeFolder(path.dirname(file));
+      const handle = await open(file, 'wx', 0o600);
+      try {
+        await syncFolder(path.dirname(file));
+      } catch (error) {
+        await handle.close();
+        await rm(file, { force: true });
+        throw error;
+      }
+      return createWriter(handle, 0);
+    },
+
+    async read(sessionId, runId) {
+      try {
+        const handle = await open(paths.journal(sessionId, runId), 'r');
+        try {
+          return parseJournal(await handle.readFile(), runId);
+        } finally {
+          await handle.close();
+        }
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+    },
+
+    async lines(sessionId, runId, after, upTo) {
+      let handle: FileHandle;
+      try {
+        handle = await open(paths.journal(sessionId, runId), 'r');
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+      return readBatches(handle, after, upTo);
+    },
+
+    async reopen(sessionId, runId, read, now) {
+      const file = paths.journal(sessionId, runId);
+      await makeFolder(path.dirname(file));
+      if (read && read.rest !== 'none') {
+        const whole = await open(file, 'r');
+        try {
+          const bytes = await whole.readFile();
+          await writeFile(`${file}.torn-${Math.floor(now)}`, bytes.subarray(read.validBytes), {
+            mode: 0o600,
+            flush: true,
+          });
+        } finally {
+          await whole.close();
+        }
+        await truncate(file, read.validBytes);
+      }
+      const handle = await open(file, read ? 'r+' : 'w+', 0o600);
+      await syncFolder(path.dirname(file));
+      return createWriter(handle, read?.validBytes ?? 0);
+    },
+
+    async remove(sessionId, runId) {
+      await rm(paths.journal(sessionId, runId), { force: true });
+    },
+
+    async removeAll(sessionId) {
+      await rm(paths.journals(sessionId), { recursive: true, force: true });
+    },
+  };
+}
+
+async function* readBatches(handle: FileHandle, after: number, upTo: number): AsyncGenerator<string[]> {
+  try {
+    const buffer = Buffer.allocUnsafe(65_536);
+    let pending = Buffer.alloc(0);
+    for (let position = 0; ; ) {
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+      if (bytesRead === 0) return;
+      position += bytesRead;
+      const bytes = Buffer.concat([pending, buffer.subarray(0, bytesRead)]);
+      const batch: string[] = [];
+      let at = 0;
+      for (let end = bytes.indexOf(10, at); end >= 0; end = bytes.indexOf(10, at)) {
+        const line = bytes.toString('utf8', at, end);
+        at = end + 1;
+        const seq = Number(SEQ.exec(line)?.[1] ?? Number.NaN);
+        if (seq > upTo) {
+          if (batch.length) yield batch;
+          return;
+        }
+        if (seq > after) batch.push(line);
+      }
+      pending = bytes.subarray(at);
+      if (batch.length) yield batch;
+    }
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,32 @@
+/** The one place where an id becomes a path (SE1). Everything in the home is addressed through here. */
+import path from 'node:path';
+import { isRunId, isSessionId } from '../../server/core/ids.ts';
+
+export interface Paths {
+  home: string;
+  stateDb: string;
+  sessions: string;
+  sidecar(sessionId: string): string;
+  journals(sessionId: string): string;
+  journal(sessionId: string, runId: string): string;
+}
+
+/** @param home absolute path of the home folder */
+export function createPaths(home: string): Paths {
+  const sessions = path.join(home, 'sessions');
+  const checked = (ok: boolean, id: string): string => {
+    // Routes refuse such ids long before; a path must not be made of one all the same.
+    if (!ok) throw new Error(`not an id: ${JSON.stringify(id)}`);
+    return id;
+  };
+  const session = (id: string) => checked(isSessionId(id), id);
+  const journals = (id: string) => path.join(sessions, '_run_journal', session(id));
+  return {
+    home,
+    stateDb: path.join(home, 'state.db'),
+    sessions,
+    sidecar: (id) => path.join(sessions, `${session(id)}.json`),
+    journals,
+    journal: (id, run) => path.join(journals(id), `${checked(isRunId(run), run)}.jsonl`),
+  };
+}

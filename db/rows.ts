@@ -1,0 +1,127 @@
+/** Between rows of the state DB and the words of the project: one mapping for each table, both ways. */
+import type { Admission, Message, MessageRole, Mode, Outcome } from '../server/core/terms.ts';
+import type { messages, sessionAdmissions, sessions } from './schema.ts';
+import type { OpenRow, SessionRow } from './stores.ts';
+
+type AdmissionRecord = typeof sessionAdmissions.$inferSelect;
+type MessageRecord = typeof messages.$inferSelect;
+type SessionRecord = typeof sessions.$inferSelect;
+
+/** The prompt as `payload_json` holds it, and as its digest covers it. */
+export interface Payload {
+  text: string;
+  attachments: string[];
+  mode: Mode;
+}
+
+export function toAdmission(row: AdmissionRecord): Admission {
+  const payload = JSON.parse(row.payloadJson) as Payload;
+  return {
+    admission_id: row.admissionId,
+    request_id: row.requestId,
+    principal_id: row.principalId,
+    session_id: row.targetSessionId,
+    run_id: row.runId,
+    sequence: row.seq,
+    text: payload.text,
+    attachments: payload.attachments,
+    mode: payload.mode,
+    digest: row.payloadDigest,
+    status: row.status as Admission['status'],
+    outcome: row.outcome as Outcome | null,
+    epoch: row.ownerEpoch,
+    generation: row.generation,
+    created_at: row.createdAt,
+    started_at: row.startedAt,
+    ended_at: row.endedAt,
+    last_seq: row.lastSeq,
+    message_id: row.messageId,
+    error: row.error === null ? null : JSON.parse(row.error),
+    journal_pruned: row.journalPruned,
+  };
+}
+
+export function toOpenRow(row: AdmissionRecord): OpenRow {
+  return {
+    admission_id: row.admissionId,
+    run_id: row.runId,
+    sequence: row.seq,
+    status: row.status as OpenRow['status'],
+    started_at: row.startedAt,
+    epoch: row.ownerEpoch,
+  };
+}
+
+export function toSessionRow(row: SessionRecord, open: OpenRow[]): SessionRow {
+  return {
+    session_id: row.id,
+    title: row.title,
+    title_source: row.titleSource as SessionRow['title_source'],
+    source: row.source,
+    model: row.model,
+    workspace: row.cwd,
+    project_id: row.projectId,
+    created_at: row.startedAt,
+    updated_at: row.updatedAt,
+    last_message_at: row.lastMessageAt,
+    message_count: row.messageCount,
+    pinned: row.pinned,
+    archived: row.archived,
+    draft: row.draft,
+    revision: row.runtimeRevision,
+    generation: row.runtimeGeneration,
+    edit_number: row.editNumber,
+    edit_fence: row.editFence,
+    input_tokens: row.inputTokens,
+    output_tokens: row.outputTokens,
+    cost_usd: row.estimatedCostUsd,
+    context_used: row.contextUsed,
+    context_length: row.contextLength,
+    flags: JSON.parse(row.flags),
+    open,
+  };
+}
+
+/** A transcript row as a record of `messages`. */
+export function toMessageRecord(sessionId: string, message: Message): typeof messages.$inferInsert {
+  const { id, role, content, timestamp, run_id, tool_calls, tool_call_id, name, reasoning, ...extra } = message;
+  return {
+    sessionId,
+    role,
+    content,
+    toolCallId: tool_call_id ?? null,
+    toolCalls: tool_calls ? JSON.stringify(tool_calls) : null,
+    toolName: name ?? null,
+    timestamp,
+    tokenCount: message.usage?.output_tokens ?? null,
+    finishReason: role === 'assistant' ? finishReason(message) : null,
+    reasoning: reasoning ?? null,
+    displayKind: id.endsWith('.m') ? 'marker' : null,
+    messageId: id,
+    runId: run_id ?? null,
+    extra: Object.keys(extra).length ? JSON.stringify(extra) : null,
+  };
+}
+
+function finishReason(message: Message): string {
+  if (message.status === 'error') return 'error';
+  if (message.status === 'interrupted' || message.status === 'partial') return 'interrupted';
+  return message.tool_calls ? 'tool_calls' : 'stop';
+}
+
+/** A record of `messages` as a transcript row. Rows of other programs get the id of their place. */
+export function toMessage(row: MessageRecord): Message {
+  const message: Message = {
+    id: row.messageId ?? `row.${row.id}`,
+    role: row.role as MessageRole,
+    content: row.content ?? '',
+    timestamp: row.timestamp,
+    ...(row.runId === null ? {} : { run_id: row.runId }),
+    ...(row.toolCalls === null ? {} : { tool_calls: JSON.parse(row.toolCalls) }),
+    ...(row.toolCallId === null ? {} : { tool_call_id: row.toolCallId }),
+    ...(row.toolName === null ? {} : { name: row.toolName }),
+    ...(row.reasoning === null ? {} : { reasoning: row.reasoning }),
+    ...(row.extra === null ? {} : JSON.parse(row.extra)),
+  };
+  return message;
+}

@@ -1,0 +1,163 @@
+/**
+ * The state DB. `sessions` and `messages` have the names and types of a Hermes state.db for the columns that both use,
+ * so that other tools can read ours and we theirs; the columns after the comment are our own.
+ * The full-text index and its triggers are in a custom migration: they cannot be said here.
+ */
+import { sql } from 'drizzle-orm';
+import { index, integer, real, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
+
+export const sessions = sqliteTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    source: text('source').notNull(),
+    model: text('model'),
+    parentSessionId: text('parent_session_id'),
+    startedAt: real('started_at').notNull(),
+    endedAt: real('ended_at'),
+    endReason: text('end_reason'),
+    messageCount: integer('message_count').notNull().default(0),
+    toolCallCount: integer('tool_call_count').notNull().default(0),
+    inputTokens: integer('input_tokens').notNull().default(0),
+    outputTokens: integer('output_tokens').notNull().default(0),
+    cacheReadTokens: integer('cache_read_tokens').notNull().default(0),
+    reasoningTokens: integer('reasoning_tokens').notNull().default(0),
+    cwd: text('cwd'),
+    estimatedCostUsd: real('estimated_cost_usd'),
+    title: text('title'),
+    /** Who gave the title: `user`, `llm` or `derived`. A `user` title is never replaced. */
+    titleSource: text('title_source'),
+    rewindCount: integer('rewind_count').notNull().default(0),
+    archived: integer('archived', { mode: 'boolean' }).notNull().default(false),
+    pinned: integer('pinned', { mode: 'boolean' }).notNull().default(false),
+    hidden: integer('hidden', { mode: 'boolean' }).notNull().default(false),
+    lastActivityAt: real('last_activity_at'),
+    runtimeRevision: integer('runtime_revision').notNull().default(0),
+    runtimeGeneration: integer('runtime_generation').notNull().default(0),
+    // Ours.
+    projectId: text('project_id').references(() => projects.projectId, { onDelete: 'set null' }),
+    draft: text('draft').notNull().default(''),
+    updatedAt: real('updated_at').notNull(),
+    lastMessageAt: real('last_message_at'),
+    /** Number of the last edit (rewind, clear, retry), and the last message that it kept. */
+    editNumber: integer('edit_number').notNull().default(0),
+    editFence: text('edit_fence'),
+    contextUsed: integer('context_used'),
+    contextLength: integer('context_length'),
+    /** JSON array of words that a person should see about this session, for example `recovered`. */
+    flags: text('flags').notNull().default('[]'),
+    createKey: text('create_key'),
+    createDigest: text('create_digest'),
+  },
+  (table) => [
+    index('sessions_by_activity').on(table.archived, table.hidden, table.pinned, table.lastActivityAt, table.id),
+    index('sessions_by_project').on(table.projectId),
+    uniqueIndex('sessions_by_create_key').on(table.createKey),
+  ],
+);
+
+export const messages = sqliteTable(
+  'messages',
+  {
+    id: integer('id').primaryKey({ autoIncrement: true }),
+    sessionId: text('session_id')
+      .notNull()
+      .references(() => sessions.id),
+    role: text('role').notNull(),
+    content: text('content'),
+    toolCallId: text('tool_call_id'),
+    toolCalls: text('tool_calls'),
+    toolName: text('tool_name'),
+    timestamp: real('timestamp').notNull(),
+    tokenCount: integer('token_count'),
+    finishReason: text('finish_reason'),
+    reasoning: text('reasoning'),
+    active: integer('active').notNull().default(1),
+    compacted: integer('compacted').notNull().default(0),
+    displayKind: text('display_kind'),
+    // Ours.
+    messageId: text('message_id'),
+    runId: text('run_id'),
+    /** JSON of the row's other fields as the transcript has them. */
+    extra: text('extra'),
+  },
+  (table) => [
+    index('messages_by_session').on(table.sessionId, table.id),
+    uniqueIndex('messages_by_message_id').on(table.sessionId, table.messageId),
+    index('messages_by_run').on(table.runId),
+  ],
+);
+
+export const sessionAdmissions = sqliteTable(
+  'session_admissions',
+  {
+    seq: integer('seq').primaryKey({ autoIncrement: true }),
+    admissionId: text('admission_id').notNull().unique(),
+    requestId: text('request_id').notNull(),
+    principalId: text('principal_id').notNull(),
+    targetSessionId: text('target_session_id')
+      .notNull()
+      .references(() => sessions.id, { onDelete: 'restrict' }),
+    payloadJson: text('payload_json').notNull(),
+    payloadDigest: text('payload_digest').notNull(),
+    intent: text('intent').notNull(),
+    status: text('status').notNull(),
+    outcome: text('outcome'),
+    ownerEpoch: integer('owner_epoch'),
+    generation: integer('generation'),
+    // Ours.
+    runId: text('run_id').notNull().unique(),
+    createdAt: real('created_at').notNull(),
+    startedAt: real('started_at'),
+    endedAt: real('ended_at'),
+    lastSeq: integer('last_seq'),
+    messageId: text('message_id'),
+    error: text('error'),
+    journalPruned: integer('journal_pruned', { mode: 'boolean' }).notNull().default(false),
+  },
+  (table) => [
+    uniqueIndex('admissions_by_key').on(table.principalId, table.targetSessionId, table.requestId),
+    index('admissions_by_session').on(table.targetSessionId, table.seq),
+    index('admissions_by_generation').on(table.targetSessionId, table.generation),
+    index('admissions_open').on(table.targetSessionId, table.seq).where(sql`status <> 'terminal'`),
+    index('admissions_with_journal').on(table.endedAt).where(sql`journal_pruned = 0 and status = 'terminal'`),
+  ],
+);
+
+export const runtimeEpochs = sqliteTable('runtime_epochs', {
+  epoch: integer('epoch').primaryKey({ autoIncrement: true }),
+  instanceId: text('instance_id').notNull(),
+  pid: integer('pid').notNull(),
+  processStart: text('process_start'),
+  startedAt: real('started_at').notNull(),
+  endedAt: real('ended_at'),
+});
+
+export const activeSessions = sqliteTable('active_sessions', {
+  sessionId: text('session_id').primaryKey(),
+  leaseId: text('lease_id').notNull(),
+  surface: text('surface').notNull(),
+  pid: integer('pid').notNull(),
+  processStartTime: text('process_start_time'),
+  liveSessionId: text('live_session_id').notNull(),
+  epoch: integer('epoch').notNull(),
+  startedAt: real('started_at').notNull(),
+  updatedAt: real('updated_at').notNull(),
+});
+
+export const projects = sqliteTable('projects', {
+  projectId: text('project_id').primaryKey(),
+  name: text('name').notNull(),
+  color: text('color'),
+  createdAt: real('created_at').notNull(),
+});
+
+/** Deleted sessions: whatever is found of them on the disk afterwards is never revived. */
+export const sessionTombstones = sqliteTable('session_tombstones', {
+  sessionId: text('session_id').primaryKey(),
+  deletedAt: real('deleted_at').notNull(),
+  /** Whether its files are gone too; 0 until then, so that a crash in between is finished at the next start. */
+  filesRemoved: integer('files_removed', { mode: 'boolean' }).notNull().default(false),
+});
+
+export const stateMeta = sqliteTable('state_meta', { key: text('key').primaryKey(), value: text('value') });

@@ -1,0 +1,200 @@
+/** Sessions: create, list, patch, remove. The row owns title, flags, model, workspace, draft and the counters. */
+import { and, asc, desc, eq, inArray, ne, type SQL, sql } from 'drizzle-orm';
+import type { Db, StateDb } from './client.ts';
+import { toOpenRow, toSessionRow } from './rows.ts';
+import { activeSessions, messages, projects, sessionAdmissions, sessions, sessionTombstones } from './schema.ts';
+import type { OpenRow, SessionListQuery, SessionPatch, SessionRow, SessionStore } from './stores.ts';
+
+/** Newest activity of a session: what the list is ordered by, kept in a column so that an index can give it. */
+const ACTIVITY = sessions.lastActivityAt;
+
+/** The admissions of some sessions that have not ended, by session. */
+function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]> {
+  const found = new Map<string, OpenRow[]>();
+  if (sessionIds.length === 0) return found;
+  const rows = db
+    .select()
+    .from(sessionAdmissions)
+    .where(
+      and(ne(sessionAdmissions.status, sql`'terminal'`), inArray(sessionAdmissions.targetSessionId, [...sessionIds])),
+    )
+    .orderBy(asc(sessionAdmissions.seq))
+    .all();
+  for (const row of rows) {
+    const list = found.get(row.targetSessionId);
+    if (list) list.push(toOpenRow(row));
+    else found.set(row.targetSessionId, [toOpenRow(row)]);
+  }
+  return found;
+}
+
+/** One session with its open admissions, inside a transaction of the caller. */
+export function readSession(db: Db, sessionId: string): SessionRow | null {
+  const row = db.select().from(sessions).where(eq(sessions.id, sessionId)).get();
+  return row ? toSessionRow(row, openRows(db, [sessionId]).get(sessionId) ?? []) : null;
+}
+
+const hasProject = (db: Db, projectId: string): boolean =>
+  db.select({ id: projects.projectId }).from(projects).where(eq(projects.projectId, projectId)).get() !== undefined;
+
+function listFilter(query: SessionListQuery): SQL | undefined {
+  const parts: (SQL | undefined)[] = [eq(sessions.hidden, false)];
+  if (query.archived !== 'yes') parts.push(eq(sessions.archived, query.archived === 'only'));
+  if (query.project_id !== null) parts.push(eq(sessions.projectId, query.project_id));
+  if (query.source !== null) parts.push(eq(sessions.source, query.source));
+  for (const word of query.q?.split(/\s+/).filter(Boolean) ?? []) {
+    const pattern = `%${word.replaceAll(/[\\%_]/g, '\\$&')}%`;
+    parts.push(sql`${sessions.title} like ${pattern} escape '\\'`);
+  }
+  return and(...parts);
+}
+
+/** Rows behind the cursor in the order pinned, activity, id, each descending. */
+function behind(cursor: SessionListQuery['cursor']): SQL | undefined {
+  if (!cursor) return undefined;
+  return sql`(${sessions.pinned}, ${ACTIVITY}, ${sessions.id}) < (${cursor.pinned ? 1 : 0}, ${cursor.activity}, ${cursor.session_id})`;
+}
+
+export function createSessionStore(state: StateDb): SessionStore {
+  return {
+    create: (input) =>
+      state.write((db) => {
+        if (input.create_key !== null) {
+          const same = db.select().from(sessions).where(eq(sessions.createKey, input.create_key)).get();
+          if (same) {
+            if (same.createDigest !== input.create_digest) return { kind: 'key_conflict' };
+            return { kind: 'existing', session: readSession(db, same.id)! };
+          }
+        }
+        if (input.project_id !== null && !hasProject(db, input.project_id)) return { kind: 'no_project' };
+        const taken =
+          db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, input.session_id)).get() ??
+          db.select().from(sessionTombstones).where(eq(sessionTombstones.sessionId, input.session_id)).get();
+        if (taken) return { kind: 'id_taken' };
+        db.insert(sessions)
+          .values({
+            id: input.session_id,
+            source: input.source,
+            model: input.model,
+            cwd: input.workspace,
+            title: input.title,
+            titleSource: input.title === null ? null : 'user',
+            startedAt: input.now,
+            updatedAt: input.now,
+            lastActivityAt: input.now,
+            runtimeRevision: 1,
+            projectId: input.project_id,
+            createKey: input.create_key,
+            createDigest: input.create_digest,
+          })
+          .run();
+        return { kind: 'created', session: readSession(db, input.session_id)! };
+      }),
+
+    get: (sessionId) => state.read((db) => readSession(db, sessionId)),
+
+    list: (query) =>
+      state.read((db) => {
+        const filter = listFilter(query);
+        const page = db
+          .select()
+          .from(sessions)
+          .where(and(filter, behind(query.cursor)))
+          .orderBy(desc(sessions.pinned), desc(ACTIVITY), desc(sessions.id))
+          .limit(query.limit + 1)
+          .all();
+        const rows = page.slice(0, query.limit);
+        const open = openRows(
+          db,
+          rows.map((row) => row.id),
+        );
+        const last = page.length > query.limit ? rows.at(-1) : undefined;
+        const counted = db.select({ total: sql<number>`count(*)` }).from(sessions).where(filter).get();
+        return {
+          sessions: rows.map((row) => toSessionRow(row, open.get(row.id) ?? [])),
+          next: last ? { pinned: last.pinned, activity: last.lastActivityAt ?? 0, session_id: last.id } : null,
+          total: counted?.total ?? 0,
+        };
+      }),
+
+    patch: (sessionId, patch, { now, revision }) =>
+      state.write((db) => {
+        const before = db.select().from(sessions).where(eq(sessions.id, sessionId)).get();
+        if (!before) return { kind: 'not_found' };
+        if (revision !== null && before.runtimeRevision !== revision) return { kind: 'revision_conflict' };
+        if (patch.project_id && !hasProject(db, patch.project_id)) return { kind: 'no_project' };
+        const change = columnsOf(patch);
+        const seen = Object.entries(change).some(
+          ([column, value]) => column !== 'draft' && before[column as keyof typeof before] !== value,
+        );
+        db.update(sessions)
+          .set({ ...change, ...(seen ? { updatedAt: now, runtimeRevision: before.runtimeRevision + 1 } : {}) })
+          .where(eq(sessions.id, sessionId))
+          .run();
+        return { kind: 'patched', session: readSession(db, sessionId)! };
+      }),
+
+    remove: (sessionId, now) =>
+      state.write((db) => {
+        const row = db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, sessionId)).get();
+        if (!row) return 'not_found';
+        if (openRows(db, [sessionId]).size > 0) return 'live';
+        db.delete(sessionAdmissions).where(eq(sessionAdmissions.targetSessionId, sessionId)).run();
+        db.delete(messages).where(eq(messages.sessionId, sessionId)).run();
+        db.delete(activeSessions).where(eq(activeSessions.sessionId, sessionId)).run();
+        db.delete(sessions).where(eq(sessions.id, sessionId)).run();
+        db.insert(sessionTombstones).values({ sessionId, deletedAt: now }).onConflictDoNothing().run();
+        return 'removed';
+      }),
+
+    tombstones: () =>
+      state.read((db) =>
+        db
+          .select({ id: sessionTombstones.sessionId })
+          .from(sessionTombstones)
+          .where(eq(sessionTombstones.filesRemoved, false))
+          .all()
+          .map((row) => row.id),
+      ),
+
+    filesRemoved: (sessionId) =>
+      state.write((db) => {
+        db.update(sessionTombstones)
+          .set({ filesRemoved: true })
+          .where(eq(sessionTombstones.sessionId, sessionId))
+          .run();
+      }),
+
+    withOpenAdmissions: () =>
+      state.read((db) =>
+        db
+          .selectDistinct({ id: sessionAdmissions.targetSessionId })
+          .from(sessionAdmissions)
+          .where(ne(sessionAdmissions.status, sql`'terminal'`))
+          .all()
+          .map((row) => row.id),
+      ),
+
+    flag: (sessionId, flag) =>
+      state.write((db) => {
+        const row = db.select({ flags: sessions.flags }).from(sessions).where(eq(sessions.id, sessionId)).get();
+        if (!row) return;
+        const flags = JSON.parse(row.flags) as string[];
+        if (flags.includes(flag)) return;
+        db.update(sessions)
+          .set({ flags: JSON.stringify([...flags, flag]), runtimeRevision: sql`${sessions.runtimeRevision} + 1` })
+          .where(eq(sessions.id, sessionId))
+          .run();
+      }),
+  };
+}
+
+function columnsOf(patch: SessionPatch): Partial<typeof sessions.$inferInsert> {
+  const { title_source, workspace, project_id, ...same } = patch;
+  return {
+    ...same,
+    ...(title_source === undefined ? {} : { titleSource: title_source }),
+    ...(workspace === undefined ? {} : { cwd: workspace }),
+    ...(project_id === undefined ? {} : { projectId: project_id }),
+  };
+}

@@ -1,0 +1,24 @@
+/** All stores over one state DB. */
+import { sql } from 'drizzle-orm';
+import { createAdmissionStore } from './admission-store.ts';
+import type { StateDb } from './client.ts';
+import { createEpochStore } from './epoch-store.ts';
+import { createLeaseStore } from './lease-store.ts';
+import { createMessageStore } from './message-store.ts';
+import { createProjectStore } from './project-store.ts';
+import { createSessionStore } from './session-store.ts';
+import type { AliveProbe, Stores } from './stores.ts';
+
+export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
+  return {
+    sessions: createSessionStore(state),
+    messages: createMessageStore(state),
+    admissions: createAdmissionStore(state, alive),
+    leases: createLeaseStore(state, alive),
+    epochs: createEpochStore(state),
+    projects: createProjectStore(state),
+    dataVersion: () => state.dataVersion(),
+    probe: () => state.read((db) => void db.get(sql`SELECT 1`)),
+    close: () => state.close(),
+  };
+}

@@ -1,0 +1,273 @@
+/**
+ * The stores as their callers see them: one interface for each group of durable operations. Every method is one
+ * transaction and returns a promise; what can be expected to happen is a union, `StorageTrouble` is thrown when the
+ * storage cannot work right now. Implementations: SQLite here, memory for tests; one contract suite runs over both.
+ */
+import type { LeaseOwner } from '../server/core/lease-rules.ts';
+import type { Admission, Message, Mode, Outcome, ProcessIdentity, TurnError, Usage } from '../server/core/terms.ts';
+
+/** `{ kind: 'a' } | { kind: 'b' }` for `'a' | 'b'`. */
+export type Kind<K extends string> = K extends string ? { kind: K } : never;
+
+/** One row of `sessions`, with what its open admissions say. */
+export interface SessionRow {
+  session_id: string;
+  title: string | null;
+  title_source: 'user' | 'llm' | 'derived' | null;
+  source: string;
+  model: string | null;
+  workspace: string | null;
+  project_id: string | null;
+  created_at: number;
+  updated_at: number;
+  last_message_at: number | null;
+  message_count: number;
+  pinned: boolean;
+  archived: boolean;
+  draft: string;
+  revision: number;
+  generation: number;
+  edit_number: number;
+  edit_fence: string | null;
+  input_tokens: number;
+  output_tokens: number;
+  cost_usd: number | null;
+  context_used: number | null;
+  context_length: number | null;
+  flags: string[];
+  /** Admissions that have not ended, in order. */
+  open: OpenRow[];
+}
+
+export interface OpenRow {
+  admission_id: string;
+  run_id: string;
+  sequence: number;
+  status: 'queued' | 'started' | 'unknown';
+  started_at: number | null;
+  epoch: number | null;
+}
+
+export interface NewSession {
+  session_id: string;
+  title: string | null;
+  model: string | null;
+  workspace: string | null;
+  project_id: string | null;
+  source: string;
+  now: number;
+  create_key: string | null;
+  create_digest: string | null;
+}
+
+export interface SessionPatch {
+  title?: string | null;
+  title_source?: 'user' | 'llm' | 'derived' | null;
+  pinned?: boolean;
+  archived?: boolean;
+  model?: string | null;
+  workspace?: string | null;
+  project_id?: string | null;
+  draft?: string;
+}
+
+export interface SessionListQuery {
+  limit: number;
+  /** What the last page gave as `next`. */
+  cursor: SessionListCursor | null;
+  archived: 'no' | 'yes' | 'only';
+  /** Words that the title must contain, without regard to case. */
+  q: string | null;
+  project_id: string | null;
+  source: string | null;
+}
+
+export interface SessionListCursor {
+  pinned: boolean;
+  /** Epoch seconds of the newest activity. */
+  activity: number;
+  session_id: string;
+}
+
+export interface SessionStore {
+  /** `existing` for a repeat of the create key, `key_conflict` when its digest differs, `id_taken`, `no_project`. */
+  create(
+    session: NewSession,
+  ): Promise<{ kind: 'created' | 'existing'; session: SessionRow } | Kind<'key_conflict' | 'id_taken' | 'no_project'>>;
+  get(sessionId: string): Promise<SessionRow | null>;
+  list(query: SessionListQuery): Promise<{ sessions: SessionRow[]; next: SessionListCursor | null; total: number }>;
+  /** A patch of only the draft moves no revision. */
+  patch(
+    sessionId: string,
+    patch: SessionPatch,
+    options: { now: number; revision: number | null },
+  ): Promise<{ kind: 'patched'; session: SessionRow } | Kind<'not_found' | 'revision_conflict' | 'no_project'>>;
+  /** Removes every row and leaves a tombstone; nothing is touched while an admission is open. */
+  remove(sessionId: string, now: number): Promise<'removed' | 'not_found' | 'live'>;
+  /** Deleted sessions whose files may still be there. */
+  tombstones(): Promise<string[]>;
+  filesRemoved(sessionId: string): Promise<void>;
+  /** Sessions with an admission that has not ended. */
+  withOpenAdmissions(): Promise<string[]>;
+  /** Adds a word to `flags`, once. */
+  flag(sessionId: string, flag: string): Promise<void>;
+}
+
+export interface MessageStore {
+  /** Active rows of the session in their order, as transcript rows. */
+  list(sessionId: string): Promise<Message[]>;
+  search(q: string, limit: number): Promise<SearchHit[]>;
+}
+
+export interface SearchHit {
+  session_id: string;
+  title: string | null;
+  message_id: string;
+  role: string;
+  snippet: string;
+  timestamp: number;
+}
+
+export interface NewAdmission {
+  admission_id: string;
+  request_id: string;
+  principal_id: string;
+  session_id: string;
+  run_id: string;
+  text: string;
+  attachments: string[];
+  mode: Mode;
+  digest: string;
+  now: number;
+}
+
+export type AdmitOutcome =
+  | { kind: 'admitted' | 'repeat'; admission: Admission }
+  | Kind<'conflict' | 'queue_full' | 'session_busy' | 'not_found' | 'capacity'>
+  | { kind: 'not_owned'; holder: LeaseOwner };
+
+/** Names one claim: every write of a run carries it and changes nothing when it is no longer the session's. */
+export interface Fence {
+  session_id: string;
+  admission_id: string;
+  run_id: string;
+  epoch: number;
+  generation: number;
+}
+
+export interface Settlement {
+  fence: Fence;
+  outcome: Outcome;
+  error: TurnError | null;
+  message_id: string | null;
+  last_seq: number;
+  /** All rows of the run but the prompt. Rows that are already there are brought to this state. */
+  rows: readonly Message[];
+  usage: Usage | null;
+  /** A word for the session's flags, for example `recovered`. */
+  flag?: string;
+  now: number;
+}
+
+export interface AdmissionStore {
+  /** AD1, AD2, AD5: idempotency, queue cap, lease and the row, in one transaction. */
+  admit(admission: NewAdmission, limits: { maxQueued: number; lease: LeaseRequest }): Promise<AdmitOutcome>;
+  /** Claims the head that the caller checked, or nothing (CL1): generation + 1, row `started`, the prompt's row. */
+  claim(
+    sessionId: string,
+    admissionId: string,
+    by: { epoch: number; now: number },
+  ): Promise<{ kind: 'claimed'; fence: Fence; admission: Admission } | { kind: 'moved' } | { kind: 'blocked' }>;
+  /** Inserts finished rows of a running turn. */
+  appendRows(fence: Fence, rows: readonly Message[]): Promise<'appended' | 'fenced'>;
+  /** Ends a run in one conditional transaction. */
+  settle(settlement: Settlement): Promise<'settled' | 'fenced'>;
+  /** Marks a claim whose settle lost its fence. */
+  markUnknown(admissionId: string): Promise<void>;
+  /** Ends a row left `unknown` as interrupted, by a person's decision. */
+  resolve(
+    sessionId: string,
+    admissionId: string,
+    now: number,
+  ): Promise<{ kind: 'resolved' | 'not_unknown'; admission: Admission } | { kind: 'not_found' }>;
+  cancel(
+    sessionId: string,
+    admissionId: string,
+    now: number,
+  ): Promise<
+    | { kind: 'cancelled' | 'repeat' | 'stale_generation' | 'unknown_execution'; admission: Admission }
+    | { kind: 'not_found' }
+  >;
+  get(sessionId: string, admissionId: string): Promise<Admission | null>;
+  byRun(sessionId: string, runId: string): Promise<Admission | null>;
+  /** Newest `limit` admissions of a session in order of acceptance, or all that have not ended. */
+  list(sessionId: string, options: { pending: boolean; limit: number }): Promise<Admission[]>;
+  /** Admissions that were claimed, in order of their claims, from a generation on. */
+  claimedSince(sessionId: string, generation: number): Promise<Admission[]>;
+  /** The admission that was claimed last. */
+  lastClaimed(sessionId: string): Promise<Admission | null>;
+  /** Ended runs whose journal is older than its time. */
+  withJournalBefore(
+    time: number,
+    limit: number,
+  ): Promise<{ session_id: string; run_id: string; admission_id: string }[]>;
+  journalPruned(admissionId: string): Promise<void>;
+}
+
+export interface LeaseRequest {
+  owner: LeaseOwner;
+  surface: string;
+  leaseId: string;
+  /** `max_concurrent_sessions`, or null for none. */
+  cap: number | null;
+  now: number;
+}
+
+export interface LeaseStore {
+  acquire(
+    sessionId: string,
+    request: LeaseRequest,
+  ): Promise<{ kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner }>;
+  /** Drops a lease of this process, unless an admission of the session is still open (LE5). */
+  releaseIdle(sessionId: string, owner: LeaseOwner): Promise<boolean>;
+  holder(sessionId: string): Promise<LeaseOwner | null>;
+}
+
+export interface EpochStore {
+  /** Opens the epoch of this server start. */
+  begin(start: { instanceId: string; process: ProcessIdentity; now: number }): Promise<number>;
+  end(epoch: number, now: number): Promise<void>;
+  /** Who runs an epoch; null for an unknown one. */
+  process(epoch: number): Promise<(ProcessIdentity & { ended: boolean }) | null>;
+}
+
+export interface Project {
+  project_id: string;
+  name: string;
+  color: string | null;
+}
+
+export interface ProjectStore {
+  list(): Promise<Project[]>;
+  create(project: Project, now: number): Promise<Project>;
+  patch(projectId: string, patch: { name?: string; color?: string | null }): Promise<Project | null>;
+  /** Un-assigns its sessions. Returns the ids of these, or null for an unknown project. */
+  remove(projectId: string, now: number): Promise<string[] | null>;
+}
+
+export interface Stores {
+  sessions: SessionStore;
+  messages: MessageStore;
+  admissions: AdmissionStore;
+  leases: LeaseStore;
+  epochs: EpochStore;
+  projects: ProjectStore;
+  /** Grows whenever another connection changed the state DB: what was read before may be old. */
+  dataVersion(): number;
+  /** A cheap read that fails when the state DB does not answer. */
+  probe(): Promise<void>;
+  close(): void;
+}
+
+/** What the stores ask the system: whether a process still lives. "Cannot tell" is true. */
+export type AliveProbe = (process: ProcessIdentity) => boolean;

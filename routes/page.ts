@@ -1,0 +1,26 @@
+/** The web page: static files, public; what they show needs the credential. */
+import fastifyStatic from '@fastify/static';
+import type { FastifyPluginAsync } from 'fastify';
+
+export const pageRoutes =
+  (folder: string): FastifyPluginAsync =>
+  async (app) => {
+    // Routes made by the plugin are public like the page itself.
+    app.addHook('onRoute', (route) => {
+      route.config = { ...route.config, public: true };
+    });
+    await app.register(fastifyStatic, {
+      root: folder,
+      prefix: '/',
+      schemaHide: true,
+      index: 'index.html',
+      cacheControl: false,
+      setHeaders: (response, path) => {
+        // Vendored files carry their version in their path.
+        response.header(
+          'cache-control',
+          path.includes('/vendor/') ? 'public, max-age=31536000, immutable' : 'no-cache',
+        );
+      },
+    });
+  };

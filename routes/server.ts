@@ -1,0 +1,141 @@
+/** The HTTP server: limits, validation, refusals, headers, and every resource as a plugin under the base path. */
+import helmet from '@fastify/helmet';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import { Ajv } from 'ajv';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { Attempts } from '../server/auth/attempts.ts';
+import type { Credentials } from '../server/auth/credentials.ts';
+import { AppError } from '../server/errors.ts';
+import type { Catalog } from '../server/runners/catalog.ts';
+import type { Projects } from '../server/sessions/projects.ts';
+import type { Search } from '../server/sessions/search.ts';
+import { type AccessParts, registerAccess } from './access.ts';
+import { authRoutes } from './auth.ts';
+import { docsRoutes, registerOpenApi } from './docs.ts';
+import { eventRoutes } from './events.ts';
+import { handleClientError, handleError, refuse } from './failures.ts';
+import { type HealthParts, healthRoutes } from './health.ts';
+import { modelRoutes } from './models.ts';
+import { pageRoutes } from './page.ts';
+import { projectRoutes } from './projects.ts';
+import { type PromptRoutesParts, promptRoutes } from './prompts.ts';
+import { searchRoutes } from './search.ts';
+import { sessionRoutes } from './sessions.ts';
+
+export interface ServerParts extends PromptRoutesParts, HealthParts {
+  log: FastifyBaseLogger;
+  access: Omit<AccessParts, 'credentials' | 'now'>;
+  credentials: Credentials;
+  attempts: Attempts;
+  search: Search;
+  projects: Projects;
+  catalog: Pick<Catalog, 'list'>;
+  bodyBytes: number;
+  /** Without a slash at its end; empty for the root. */
+  basePath: string;
+  trustedProxies: readonly string[];
+  /** Folder of the web page. */
+  page: string;
+  now(): number;
+  /** Milliseconds in which a request must have arrived. */
+  requestTimeoutMs: number;
+}
+
+/** Bodies as they are; addresses and queries coerced. Fastify's own settings would drop unknown fields in silence. */
+function createValidators() {
+  const body = new Ajv({ removeAdditional: false, coerceTypes: false, useDefaults: true, allErrors: false });
+  const query = new Ajv({ removeAdditional: false, coerceTypes: 'array', useDefaults: true, allErrors: false });
+  return { body, query };
+}
+
+/** Builds the server; the caller listens and closes. */
+export async function createServer(parts: ServerParts): Promise<FastifyInstance> {
+  const app = Fastify({
+    loggerInstance: parts.log,
+    disableRequestLogging: true,
+    trustProxy: parts.trustedProxies.length ? [...parts.trustedProxies] : false,
+    bodyLimit: parts.bodyBytes,
+    requestTimeout: parts.requestTimeoutMs,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: true,
+    clientErrorHandler: handleClientError,
+    routerOptions: { maxParamLength: 300 },
+    frameworkErrors: (error, request, reply) => void handleError(error, request, reply as never),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  const validators = createValidators();
+  app.setValidatorCompiler(({ schema, httpPart }) =>
+    (httpPart === 'body' ? validators.body : validators.query).compile(schema as object),
+  );
+  app.setErrorHandler(handleError);
+  app.setNotFoundHandler((_request, reply) => refuse(reply, new AppError('not_found')));
+  acceptJsonOnly(app);
+  registerAccess(app, { ...parts.access, credentials: parts.credentials, now: parts.now });
+  app.addHook('onResponse', async (request, reply) => {
+    const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';
+    const fields = { method: request.method, route: request.routeOptions.url, status: reply.statusCode };
+    request.log[level]({ ...fields, ms: Math.round(reply.elapsedTime) }, 'request');
+  });
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        'default-src': ["'none'"],
+        'script-src': ["'self'"],
+        'style-src': ["'self'"],
+        'img-src': ["'self'", 'data:', 'https:'],
+        'connect-src': ["'self'"],
+        'font-src': ["'self'"],
+        'manifest-src': ["'self'"],
+        'form-action': ["'self'"],
+        'base-uri': ["'none'"],
+        'frame-ancestors': ["'none'"],
+      },
+    },
+    // A home server is often plain HTTP; the proxy in front says so when it is not.
+    hsts: false,
+    referrerPolicy: { policy: 'no-referrer' },
+  });
+  await registerOpenApi(app, parts.version);
+  await app.register(
+    async (api) => {
+      await api.register(healthRoutes(parts));
+      await api.register(authRoutes(parts));
+      await api.register(sessionRoutes(parts.sessions));
+      await api.register(promptRoutes(parts));
+      await api.register(eventRoutes(parts));
+      await api.register(searchRoutes(parts.search));
+      await api.register(projectRoutes(parts.projects));
+      await api.register(modelRoutes(parts.catalog));
+      await api.register(docsRoutes);
+      await api.register(pageRoutes(parts.page));
+    },
+    { prefix: parts.basePath },
+  );
+  if (parts.basePath) {
+    app.get(parts.basePath, { config: { public: true }, schema: { hide: true } }, async (_request, reply) =>
+      reply.redirect(`${parts.basePath}/`, 302),
+    );
+  }
+  // Streams have no end of their own: without this `close` would wait for their clients.
+  app.addHook('preClose', async () => parts.registry.closeAll('shutdown'));
+  return app;
+}
+
+/** JSON and nothing else; no body counts as `{}`. */
+function acceptJsonOnly(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, {});
+    else parse(request, body as string, done);
+  });
+  app.addHook('preValidation', async (request) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD' && request.body == null && isBodyless(request.headers)) {
+      request.body = {};
+    }
+  });
+}
+
+const isBodyless = (headers: Record<string, unknown>): boolean =>
+  headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';

@@ -1,0 +1,438 @@
+/**
+ * The composition root: makes the clock, ids, stores and services of one server and binds them together. Everything
+ * else receives what it needs.
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { openStateDb } from '../db/client.ts';
+import { createJournalStore } from '../db/files/journal.ts';
+import { createPaths } from '../db/files/paths.ts';
+import { createSidecarStore } from '../db/files/sidecar-store.ts';
+import { createSqliteStores } from '../db/sqlite-stores.ts';
+import { createServer } from '../routes/server.ts';
+import { createAttempts } from './auth/attempts.ts';
+import { createCredentials } from './auth/credentials.ts';
+import { createAdmit } from './authority/admit.ts';
+import { createCompletions } from './authority/completions.ts';
+import type { ReachCrashPoint } from './authority/crash-points.ts';
+import { createDrain, type PreclaimCheck } from './authority/drain.ts';
+import { createPersist } from './authority/persist.ts';
+import { createRunTurn } from './authority/run-turn.ts';
+import { createStop } from './authority/stop.ts';
+import { type Config, isLoopback } from './config.ts';
+import type { Message } from './core/terms.ts';
+import { createLeases } from './lease/leases.ts';
+import { isAlive, ownIdentity } from './lease/process-identity.ts';
+import { createAttach } from './live/attach.ts';
+import { plainLiveEvent } from './live/live-event.ts';
+import { createLiveRegistry } from './live/registry.ts';
+import { createRequests } from './live/requests.ts';
+import { createPruning } from './recovery/prune.ts';
+import { createRecovery } from './recovery/recovery.ts';
+import { createBuiltinRunner } from './runners/builtin/runner.ts';
+import { createCatalog } from './runners/catalog.ts';
+import type { DiscoveryTarget } from './runners/discover.ts';
+import { createModelRunner } from './runners/model/model-runner.ts';
+import { OPENAI_BASE_URL, type ProviderConfig } from './runners/provider.ts';
+import { createRouterRunner } from './runners/router.ts';
+import type { Runner } from './runners/runner.ts';
+import { createProjects } from './sessions/projects.ts';
+import { createPrompts } from './sessions/prompts.ts';
+import { createSearch } from './sessions/search.ts';
+import { createSessionLock } from './sessions/session-lock.ts';
+import { createSessions } from './sessions/sessions.ts';
+import { createTranscripts } from './sessions/transcripts.ts';
+import { createWorkspaceTools } from './workspace/tools.ts';
+import { checkWorkspace, openWorkspace } from './workspace/workspace.ts';
+
+/** What a test may put in place of the real thing. */
+export interface AppOverrides {
+  /** Epoch seconds. */
+  now?(): number;
+  reached?: ReachCrashPoint;
+  runner?: Runner;
+  check?: PreclaimCheck;
+  /** Where to look for model servers on this machine. */
+  discovery?: readonly DiscoveryTarget[];
+  /** Pause between the words of the built-in agent, in milliseconds. */
+  wordDelayMs?: number;
+  heartbeatS?: number;
+  requestTimeoutMs?: number;
+}
+
+export interface App {
+  server: FastifyInstance;
+  /** Listens; returns the port. */
+  listen(): Promise<number>;
+  /**
+   * Stops in order: no new prompts, running turns may finish within `server.drain_s` and are then interrupted with
+   * everything kept, streams end, the state DB is closed. Idempotent; `hurry` ends the wait.
+   */
+  close(): Promise<void>;
+  hurry(): void;
+}
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+const PATIENCE_MS = 5_000;
+const PRUNE_EVERY_MS = 3_600_000;
+
+/** Top of the installation: where package.json is, in the source tree and in `dist` alike. */
+function packageRoot(): string {
+  const here = path.dirname(fileURLToPath(import.meta.url));
+  return path.basename(path.dirname(here)) === 'dist' ? path.join(here, '../..') : path.join(here, '..');
+}
+
+function readVersion(): string {
+  return JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8')).version;
+}
+
+/** The providers that the configuration names. */
+function configuredProviders(config: Config): ProviderConfig[] {
+  const { provider, base_url, default: model, context_length } = config.model;
+  if (provider !== 'custom' && provider !== 'openai') return [];
+  return [
+    {
+      name: provider,
+      kind: provider,
+      baseUrl: (base_url ?? OPENAI_BASE_URL).replace(/\/+$/, ''),
+      apiKey: config.apiKey,
+      defaultModel: model ?? null,
+      contextLength: context_length ?? null,
+    },
+  ];
+}
+
+/**
+ * Opens the home and makes a server of it, not yet listening.
+ * @throws StateDbRefused or a storage error when the home cannot be used
+ */
+export async function createApp(config: Config, log: Logger, overrides: AppOverrides = {}): Promise<App> {
+  const now = overrides.now ?? (() => Date.now() / 1000);
+  const reached: ReachCrashPoint = overrides.reached ?? (() => {});
+  const hex = (bytes: number) => () => randomBytes(bytes).toString('hex');
+  const newId = hex(16);
+  const version = readVersion();
+  const startedAt = performance.now();
+  const process_ = ownIdentity();
+
+  await mkdir(config.home, { recursive: true, mode: 0o700 });
+  const paths = createPaths(config.home);
+  const state = await openStateDb({
+    file: paths.stateDb,
+    sleep: (ms) => delay(ms),
+    random: Math.random,
+    monotonic: () => performance.now(),
+    patienceMs: PATIENCE_MS,
+    now,
+  });
+  const stores = createSqliteStores(state, isAlive);
+  const sidecars = createSidecarStore(paths);
+  const journals = createJournalStore(paths);
+  const epoch = await stores.epochs.begin({ instanceId: newId(), process: process_, now: now() });
+
+  const giveUp = new AbortController();
+  let draining = false;
+  const isDraining = (): boolean => draining;
+  const registry = createLiveRegistry({ newRuntimeId: hex(4), now, heartbeatS: overrides.heartbeatS ?? 10 });
+  const persist = createPersist({
+    sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+    stop: giveUp.signal,
+    log,
+  });
+  const completions = createCompletions();
+  const lock = createSessionLock();
+  const leases = createLeases({
+    store: stores.leases,
+    process: process_,
+    epoch,
+    cap: config.max_concurrent_sessions,
+    now,
+    newId,
+  });
+  const transcripts = createTranscripts({
+    stores,
+    sidecars,
+    liveRunId: (sessionId) => registry.peek(sessionId)?.run?.runId ?? null,
+    onDamaged: (sessionId, reason) => log.warn({ session_id: sessionId, reason }, 'a sidecar is damaged'),
+    cacheBytes: CACHE_BYTES,
+  });
+
+  /** A session changed: its readers and the readers of the list are told how it is now. */
+  const onChange = (sessionId: string, reason: string): void => {
+    const live = registry.peek(sessionId);
+    void sessions.describe(sessionId).then(
+      (description) => {
+        const open_requests = [...(live?.requests.values() ?? [])];
+        live?.publish(plainLiveEvent('session.info', sessionId, { ...description, open_requests }));
+        registry.publishList(sessionId, reason, description.session);
+      },
+      (error) => log.debug({ err: error, session_id: sessionId }, 'a change could not be told'),
+    );
+  };
+
+  const catalog = createCatalog({
+    providers: configuredProviders(config),
+    builtin: true,
+    now,
+    ...(overrides.discovery ? { discovery: overrides.discovery } : {}),
+    onStatus: (status) => log.info(status, 'model provider'),
+  });
+  const requests = createRequests({
+    now,
+    newId,
+    timeoutS: config.approvals.timeout,
+    onChange: (sessionId) => onChange(sessionId, 'request'),
+  });
+  const search = createSearch(stores.messages);
+  let url = '';
+  const runner =
+    overrides.runner ??
+    createRouterRunner({
+      catalog,
+      builtin: createBuiltinRunner({
+        now,
+        timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        searchChats: async (q, limit) =>
+          (await search(q, limit)).map((hit) => ({
+            ...hit,
+            title: hit.title ?? 'Untitled',
+            role: hit.role as Message['role'],
+          })),
+        transcript: async (sessionId) => {
+          if (!(await stores.sessions.get(sessionId))) return null;
+          return (await transcripts.read(sessionId)).rows.map((row) => JSON.parse(row.json) as Message);
+        },
+        findSessionByTitle: async (title) => {
+          const page = await stores.sessions.list({
+            limit: 20,
+            cursor: null,
+            archived: 'yes',
+            q: title,
+            project_id: null,
+            source: null,
+          });
+          const wanted = title.trim().toLowerCase();
+          const found = page.sessions.find((one) => one.title?.toLowerCase() === wanted) ?? page.sessions[0];
+          return found ? { session_id: found.session_id, title: found.title ?? 'Untitled' } : null;
+        },
+        listModels: async () => catalog.list().models,
+        serverInfo: () => ({ version, home: config.home, url }),
+        sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+        ...(overrides.wordDelayMs === undefined ? {} : { wordDelayMs: overrides.wordDelayMs }),
+        newToolId: () => `tool_${hex(6)()}`,
+      }),
+      model: createModelRunner({
+        providers: catalog,
+        tools: createWorkspaceTools(),
+        openWorkspace: (root) => openWorkspace(root),
+        now,
+        newToolId: () => `tool_${hex(6)()}`,
+        maxSteps: config.agent.max_steps,
+        stallTimeoutS: config.agent.stall_timeout_s,
+        onBug: (error) => log.error({ err: error }, 'the model runner failed'),
+      }),
+    });
+
+  const recovery = createRecovery({
+    stores,
+    journals,
+    transcripts,
+    lock,
+    leases,
+    registry,
+    epoch,
+    isAlive,
+    now,
+    onRecovered: (sessionId, admissionId) => {
+      completions.settle(admissionId);
+      onChange(sessionId, 'recovered');
+    },
+    log,
+  });
+  const runTurn = createRunTurn({
+    stores,
+    journals,
+    transcripts,
+    lock,
+    leases,
+    requests,
+    runner,
+    persist,
+    reached,
+    now,
+    eagerFsync: config.journal.fsync === 'eager',
+    ringBytes: config.live.backlog_bytes,
+    defaultModel: () => catalog.list().default,
+    onChange,
+    onSettled: (admissionId) => completions.settle(admissionId),
+    log,
+  });
+  const drain = createDrain({
+    stores,
+    registry,
+    leases,
+    recover: async (sessionId) => {
+      const session = await persist('read the session', () => stores.sessions.get(sessionId));
+      if (session) await persist('recovery', () => recovery.ensure(session));
+    },
+    check: overrides.check ?? (async () => 'ok'),
+    runTurn,
+    persist,
+    epoch,
+    now,
+    onPaused: (sessionId) => {
+      completions.wakeAll();
+      onChange(sessionId, 'paused');
+    },
+    log,
+  });
+  const stop = createStop({ stores, registry, drain, completions, now, onChange });
+  const sessions = createSessions({
+    stores,
+    sidecars,
+    journals,
+    transcripts,
+    registry,
+    recovery,
+    stop,
+    drain,
+    lock,
+    checkModel: (model) => {
+      const target = catalog.resolve(model);
+      return target.kind === 'unknown' ? target.reason : null;
+    },
+    checkWorkspace: async (folder) => WORKSPACE_PROBLEMS[await checkWorkspace(folder)],
+    now,
+    newIdSuffix: hex(3),
+    onChange,
+    log,
+  });
+  const admit = createAdmit({
+    stores,
+    registry,
+    leases,
+    drain,
+    reached,
+    maxQueued: config.queue.max,
+    isDraining,
+    now,
+    newRunId: newId,
+    newId,
+    onChange,
+  });
+  const prompts = createPrompts({ stores, admit, completions, registry, sessions, transcripts, isDraining });
+  const prune = createPruning({ stores, journals, keepS: config.journal.keep_h * 3600, now, log });
+
+  const server = await createServer({
+    log,
+    version,
+    access: {
+      host: config.server.host,
+      loopback: isLoopback(config.server.host),
+      allowedHosts: config.server.allowed_hosts,
+      allowedOrigins: config.server.allowed_origins,
+    },
+    credentials: createCredentials(config.token),
+    attempts: createAttempts(),
+    sessions,
+    prompts,
+    stop,
+    requests,
+    registry,
+    attach: createAttach({
+      admissions: stores.admissions,
+      journals,
+      registry,
+      describe: (sessionId) => sessions.describe(sessionId),
+    }),
+    search,
+    projects: createProjects({ store: stores.projects, now, newId: hex(6), onChange }),
+    catalog,
+    limits: {
+      backlogEvents: config.live.backlog_events,
+      backlogBytes: config.live.backlog_bytes,
+      sendDeadlineS: config.live.send_deadline_s,
+    },
+    bodyBytes: Math.floor(config.limits.body_mb * 1_048_576),
+    basePath: config.server.base_path,
+    trustedProxies: config.server.trusted_proxies,
+    page: path.join(packageRoot(), 'static'),
+    isDraining,
+    probe: () => stores.probe(),
+    uptimeSeconds: () => (performance.now() - startedAt) / 1000,
+    now,
+    requestTimeoutMs: overrides.requestTimeoutMs ?? 30_000,
+  });
+
+  /** What earlier starts left: dead turns are resolved and what is queued runs, without any client. */
+  const resume = async (): Promise<void> => {
+    await sessions.removeLeftovers();
+    for (const sessionId of await stores.sessions.withOpenAdmissions()) drain.arm(sessionId);
+    await prune();
+  };
+  const background = (what: string, work: () => Promise<void>): void => {
+    work().catch((error) => log.warn({ err: error }, `${what} failed`));
+  };
+  let pruning: NodeJS.Timeout | null = null;
+  let closing: Promise<void> | null = null;
+  const hurry = new AbortController();
+
+  const close = async (): Promise<void> => {
+    draining = true;
+    drain.stopClaiming();
+    completions.wakeAll();
+    if (pruning) clearInterval(pruning);
+    const patience = AbortSignal.any([hurry.signal, AbortSignal.timeout(config.server.drain_s * 1000)]);
+    await Promise.race([drain.idle(), aborted(patience)]);
+    drain.interruptAll();
+    // What cannot even be written now is recovered at the next start.
+    await Promise.race([drain.idle(), delay(5_000, undefined, { ref: false })]);
+    giveUp.abort();
+    await drain.idle();
+    completions.wakeAll();
+    await server.close();
+    await stores.epochs.end(epoch, now()).catch((error) => log.warn({ err: error }, 'the epoch could not be ended'));
+    stores.close();
+  };
+
+  return {
+    server,
+    async listen() {
+      await server.listen({ host: config.server.host, port: config.server.port });
+      const address = server.server.address();
+      const port = typeof address === 'object' && address ? address.port : config.server.port;
+      url = `http://${isLoopback(config.server.host) ? '127.0.0.1' : config.server.host}:${port}${config.server.base_path}/`;
+      background('looking for models', () => catalog.refresh());
+      background('resuming', resume);
+      pruning = setInterval(() => background('pruning journals', prune), PRUNE_EVERY_MS);
+      pruning.unref();
+      return port;
+    },
+    close() {
+      closing ??= close();
+      return closing;
+    },
+    hurry: () => hurry.abort(),
+  };
+}
+
+const WORKSPACE_PROBLEMS = {
+  ok: null,
+  missing: 'The workspace does not exist.',
+  not_a_directory: 'The workspace is not a folder.',
+  not_absolute: 'The workspace must be an absolute path.',
+  unreadable: 'The workspace cannot be read by the server.',
+} as const;
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });

@@ -1,0 +1,123 @@
+/**
+ * Admission: a prompt is accepted by one durable transaction and acknowledged only after it (AD1). The same key and
+ * payload give the first receipt again, whatever its state (AD2).
+ */
+import { createHash } from 'node:crypto';
+import type { AdmitOutcome, NewAdmission, Stores } from '../../db/stores.ts';
+import type { Admission, Mode } from '../core/terms.ts';
+import { utf8Length, wellFormed } from '../core/text.ts';
+import { AppError } from '../errors.ts';
+import type { Leases } from '../lease/leases.ts';
+import type { LiveRegistry } from '../live/registry.ts';
+import type { ReachCrashPoint } from './crash-points.ts';
+import type { Drain } from './drain.ts';
+
+export interface Submission {
+  sessionId: string;
+  text: string;
+  attachments: string[];
+  mode: Mode;
+  /** The caller's key, or null for a new one. */
+  requestId: string | null;
+  principalId: string;
+}
+
+export interface AdmitParts {
+  stores: Pick<Stores, 'admissions'>;
+  registry: LiveRegistry;
+  leases: Leases;
+  drain: Drain;
+  reached: ReachCrashPoint;
+  maxQueued: number;
+  isDraining(): boolean;
+  now(): number;
+  /** 32 hexadecimal digits, new each time. */
+  newRunId(): string;
+  newId(): string;
+  onChange(sessionId: string, reason: string): void;
+}
+
+/** Longest prompt, in bytes of UTF-8. */
+export const MAX_PROMPT_BYTES = 1_048_576;
+
+export type Admit = (submission: Submission) => Promise<Admission>;
+
+/** @throws AppError for every refusal of the catalogue; nothing is stored then */
+export function createAdmit(parts: AdmitParts): Admit {
+  const { stores, registry, leases } = parts;
+  return async (submission) => {
+    const { sessionId, attachments, mode } = submission;
+    const text = wellFormed(submission.text);
+    checkPayload(text, attachments, mode);
+    if (parts.isDraining()) throw new AppError('draining');
+    const input: NewAdmission = {
+      admission_id: parts.newId(),
+      request_id: submission.requestId ?? parts.newId(),
+      principal_id: submission.principalId,
+      session_id: sessionId,
+      run_id: parts.newRunId(),
+      text,
+      attachments,
+      mode,
+      digest: digestOf(text, attachments, mode),
+      now: parts.now(),
+    };
+    const release = registry.hold(sessionId);
+    try {
+      const lease = leases.request(registry.open(sessionId));
+      const outcome = await stores.admissions.admit(input, { maxQueued: parts.maxQueued, lease });
+      const admission = admitted(outcome, sessionId);
+      if (outcome.kind === 'admitted') {
+        parts.reached('admitted');
+        parts.onChange(sessionId, 'queued');
+      }
+      // Also for a repeat: what made the first one pause may be gone.
+      if (admission.status === 'queued') parts.drain.arm(sessionId);
+      return admission;
+    } finally {
+      release();
+    }
+  };
+}
+
+function checkPayload(text: string, attachments: readonly string[], mode: Mode): void {
+  if (mode === 'steer' || mode === 'interrupt') {
+    throw new AppError('unsupported_mode', `The mode "${mode}" is not available: use "queue" or "reject".`);
+  }
+  if (attachments.length) throw new AppError('unsupported_attachments');
+  if (text.trim() === '') throw new AppError('empty_prompt');
+  if (utf8Length(text) > MAX_PROMPT_BYTES) {
+    throw new AppError('too_large', `The prompt is longer than ${MAX_PROMPT_BYTES} bytes.`);
+  }
+}
+
+/** The digest of a payload: what makes a repeat the same prompt. */
+function digestOf(text: string, attachments: readonly string[], mode: Mode): string {
+  return createHash('sha256')
+    .update(JSON.stringify([text, attachments, mode]))
+    .digest('hex');
+}
+
+function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
+  switch (outcome.kind) {
+    case 'admitted':
+    case 'repeat':
+      return outcome.admission;
+    case 'not_found':
+      throw new AppError('session_not_found');
+    case 'conflict':
+      throw new AppError('admission_conflict');
+    case 'queue_full':
+      throw new AppError('queue_full');
+    case 'session_busy':
+      throw new AppError('session_busy');
+    case 'capacity':
+      throw new AppError('max_concurrent_sessions');
+    case 'not_owned':
+      throw new AppError(
+        'session_not_owned',
+        `Session ${sessionId} is run by another Turnkeep process (pid ${outcome.holder.pid}) on this home.`,
+        { holder: { pid: outcome.holder.pid } },
+      );
+  }
+}

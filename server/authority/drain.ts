@@ -1,0 +1,152 @@
+/**
+ * The drain: one task for each session that has something to do. It claims the head of the queue that it checked, or
+ * nothing (CL1, CL2), runs it to its end, and goes on until nothing waits. Arming it while it works is never lost.
+ */
+import type { Stores } from '../../db/stores.ts';
+import { headOf } from '../core/admission-rules.ts';
+import type { Admission } from '../core/terms.ts';
+import type { Leases } from '../lease/leases.ts';
+import type { LiveRun } from '../live/live-session.ts';
+import type { LiveRegistry } from '../live/registry.ts';
+import { GaveUp, type Persist } from './persist.ts';
+import { type RunTurn, SHUTDOWN } from './run-turn.ts';
+
+/** Whether a prompt may be run now. A refusal pauses the queue; rows stay queued. */
+export type PreclaimCheck = (admission: Admission) => Promise<'ok' | { reason: string }>;
+
+export interface DrainParts {
+  stores: Pick<Stores, 'admissions' | 'sessions'>;
+  registry: LiveRegistry;
+  leases: Leases;
+  /** Resolves what a dead process left of the session, before its queue moves. */
+  recover(sessionId: string): Promise<void>;
+  check: PreclaimCheck;
+  runTurn: RunTurn;
+  persist: Persist;
+  epoch: number;
+  now(): number;
+  onPaused(sessionId: string): void;
+  log: { error(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+export interface Drain {
+  /** Something may be to do in this session. */
+  arm(sessionId: string): void;
+  /** Resolves when the session's task has ended or its next run has begun. */
+  begun(sessionId: string): Promise<void>;
+  /** Resolves when the session's task, if it has one, has ended. */
+  ended(sessionId: string): Promise<void>;
+  /** Claims nothing any more. Running turns go on. */
+  stopClaiming(): void;
+  /** Ends running turns as interrupted, with everything kept. */
+  interruptAll(): void;
+  /** Resolves when no task is left. */
+  idle(): Promise<void>;
+}
+
+interface Task {
+  again: boolean;
+  done: Promise<void>;
+  /** Told when a run begins. */
+  begun: (() => void)[];
+}
+
+export function createDrain(parts: DrainParts): Drain {
+  const { stores, registry, leases, persist, now, log } = parts;
+  const tasks = new Map<string, Task>();
+  let stopped = false;
+
+  /** Takes the head and runs it; false when there is nothing more to do for now. */
+  async function step(sessionId: string, task: Task): Promise<boolean> {
+    const live = registry.open(sessionId);
+    await parts.recover(sessionId);
+    const session = await persist('read the queue', () => stores.sessions.get(sessionId));
+    if (!session || session.open.length === 0) {
+      await persist('lease', () => leases.releaseIdle(live));
+      return false;
+    }
+    const head = headOf(session.open);
+    if (head.kind !== 'queued') return false;
+    if ((await persist('lease', () => leases.acquire(live))) !== 'granted') return false;
+    const admission = await persist('read the head', () => stores.admissions.get(sessionId, head.admissionId));
+    if (admission?.status !== 'queued') return true;
+    const verdict = await parts.check(admission);
+    if (stopped) return false;
+    if (verdict !== 'ok') {
+      live.paused = verdict.reason;
+      log.warn({ session_id: sessionId, admission_id: admission.admission_id, reason: verdict.reason }, 'queue paused');
+      parts.onPaused(sessionId);
+      return false;
+    }
+    live.paused = null;
+    const by = { epoch: parts.epoch, now: now() };
+    const claim = await persist('claim', () => stores.admissions.claim(sessionId, head.admissionId, by));
+    if (claim.kind === 'moved') return true;
+    if (claim.kind === 'blocked') return false;
+    const run: LiveRun = {
+      runId: admission.run_id,
+      admissionId: admission.admission_id,
+      generation: claim.fence.generation,
+      startedAt: by.now,
+      stop: new AbortController(),
+      log: null,
+    };
+    live.run = run;
+    live.lastGeneration = run.generation;
+    for (const tell of task.begun.splice(0)) tell();
+    await parts.runTurn(live, run, claim.fence, claim.admission);
+    return true;
+  }
+
+  async function work(sessionId: string, task: Task): Promise<void> {
+    const release = registry.hold(sessionId);
+    try {
+      do {
+        task.again = false;
+        while (!stopped && (await step(sessionId, task)));
+      } while (task.again && !stopped);
+    } catch (error) {
+      if (!(error instanceof GaveUp)) log.error({ err: error, session_id: sessionId }, 'the drain of a session failed');
+    } finally {
+      tasks.delete(sessionId);
+      for (const tell of task.begun.splice(0)) tell();
+      release();
+    }
+  }
+
+  return {
+    arm(sessionId) {
+      if (stopped) return;
+      const running = tasks.get(sessionId);
+      if (running) {
+        running.again = true;
+        return;
+      }
+      const task: Task = { again: false, begun: [], done: Promise.resolve() };
+      tasks.set(sessionId, task);
+      task.done = work(sessionId, task);
+    },
+
+    async begun(sessionId) {
+      const task = tasks.get(sessionId);
+      if (!task || registry.peek(sessionId)?.run) return;
+      await new Promise<void>((resolve) => task.begun.push(resolve));
+    },
+
+    async ended(sessionId) {
+      await tasks.get(sessionId)?.done;
+    },
+
+    stopClaiming() {
+      stopped = true;
+    },
+
+    interruptAll() {
+      for (const sessionId of tasks.keys()) registry.peek(sessionId)?.run?.stop.abort(SHUTDOWN);
+    },
+
+    async idle() {
+      while (tasks.size) await Promise.all([...tasks.values()].map((task) => task.done));
+    },
+  };
+}

@@ -1,0 +1,234 @@
+/**
+ * The configuration: flags beat environment beat `config.yaml`. The only reader of the environment.
+ *
+ * A mistyped value, or an unknown key in our own sections, is an error that names it; unknown keys elsewhere are
+ * reported, because `model`, `agent`, `display` and `approvals` use the names of a Hermes config.yaml.
+ */
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseEnv } from 'node:util';
+import Type, { type Static, type TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { parse as parseYaml } from 'yaml';
+
+const open = { additionalProperties: true } as const;
+const closed = { additionalProperties: false } as const;
+const Seconds = (value: number) => Type.Number({ minimum: 0, default: value });
+
+const Model = Type.Object(
+  {
+    provider: Type.Enum(['builtin', 'custom', 'openai', 'anthropic'], { default: 'builtin' }),
+    base_url: Type.Optional(Type.String({ minLength: 1 })),
+    default: Type.Optional(Type.String({ minLength: 1 })),
+    api_key_env: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
+    context_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  },
+  open,
+);
+
+const ConfigFile = Type.Object(
+  {
+    model: Model,
+    runner: Type.Object({ kind: Type.Literal('model', { default: 'model' }) }, closed),
+    agent: Type.Object({ stall_timeout_s: Seconds(120), max_steps: Type.Integer({ minimum: 1, default: 50 }) }, open),
+    approvals: Type.Object({ timeout: Seconds(300) }, open),
+    queue: Type.Object({ max: Type.Integer({ minimum: 1, default: 100 }) }, closed),
+    max_concurrent_sessions: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { default: null }),
+    live: Type.Object(
+      {
+        send_deadline_s: Type.Number({ exclusiveMinimum: 0, default: 30 }),
+        backlog_events: Type.Integer({ minimum: 1, default: 256 }),
+        backlog_bytes: Type.Integer({ minimum: 1024, default: 4_194_304 }),
+      },
+      closed,
+    ),
+    journal: Type.Object(
+      {
+        fsync: Type.Union([Type.Literal('boundary'), Type.Literal('eager')], { default: 'boundary' }),
+        keep_h: Type.Number({ minimum: 0, default: 24 }),
+      },
+      closed,
+    ),
+    server: Type.Object(
+      {
+        host: Type.String({ minLength: 1, default: '127.0.0.1' }),
+        port: Type.Integer({ minimum: 0, maximum: 65535, default: 8787 }),
+        base_path: Type.String({ pattern: '^/([A-Za-z0-9._~-]+/?)*$', default: '/' }),
+        trusted_proxies: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
+        allowed_hosts: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
+        allowed_origins: Type.Array(Type.String({ pattern: '^https?://[^/]+$' }), { default: [] }),
+        drain_s: Seconds(10),
+      },
+      closed,
+    ),
+    limits: Type.Object({ body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }) }, closed),
+  },
+  open,
+);
+
+type FileConfig = Static<typeof ConfigFile>;
+
+export interface Config extends FileConfig {
+  home: string;
+  /** The credential that every request must bear, or null for an open loopback server. */
+  token: string | null;
+  /** The provider's key, read from the variable that the configuration names; never logged. */
+  apiKey: string | null;
+  /** `TURNKEEP_LOG_LEVEL`: fatal, error, warn, info, debug, trace or silent. */
+  logLevel: string;
+  /** Keys that were not understood and are not ours. */
+  unknownKeys: string[];
+}
+
+/** A configuration that cannot be used; the message names the key and what to do. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+export interface ConfigFlags {
+  home?: string;
+  host?: string;
+  port?: string;
+  basePath?: string;
+}
+
+const SECTIONS = ['model', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
+
+/** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
+export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
+  return path.resolve(flags.home ?? (env.TURNKEEP_HOME || path.join(env.HOME || os.homedir(), '.turnkeep')));
+}
+
+/**
+ * Reads the configuration of a home.
+ * @param env the environment of the process; `<home>/.env` fills what it lacks
+ * @throws ConfigError
+ */
+export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
+  const home = resolveHome(flags, env);
+  const variables = { ...readEnvFile(path.join(home, '.env')), ...env };
+  const raw = readYaml(path.join(home, 'config.yaml'));
+  for (const section of SECTIONS) raw[section] ??= {};
+  const server = raw.server as Record<string, unknown>;
+  if (server !== null && typeof server === 'object') {
+    if (flags.host !== undefined) server.host = flags.host;
+    if (flags.port !== undefined) server.port = toPort(flags.port);
+    if (flags.basePath !== undefined) server.base_path = flags.basePath;
+  }
+  const filled = Value.Default(ConfigFile, raw);
+  const problem = Value.Errors(ConfigFile, filled)[0];
+  if (problem) throw new ConfigError(describe(problem, filled));
+  const file = filled as FileConfig;
+  const token = variables.TURNKEEP_TOKEN || null;
+  if (token !== null && token.length < 8) throw new ConfigError('TURNKEEP_TOKEN must have at least 8 characters.');
+  checkBind(file.server.host, token);
+  checkModel(file.model);
+  return {
+    ...file,
+    server: { ...file.server, base_path: trimBasePath(file.server.base_path) },
+    home,
+    token,
+    apiKey: readKey(file.model, variables),
+    logLevel: variables.TURNKEEP_LOG_LEVEL || 'info',
+    unknownKeys: unknownKeys(file),
+  };
+}
+
+function readEnvFile(file: string): Record<string, string | undefined> {
+  try {
+    return parseEnv(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {};
+    throw new ConfigError(`${file} cannot be read: ${String(error)}`);
+  }
+}
+
+function readYaml(file: string): Record<string, unknown> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {};
+    throw new ConfigError(`${file} cannot be read: ${String(error)}`);
+  }
+  let value: unknown;
+  try {
+    value = parseYaml(text);
+  } catch (error) {
+    throw new ConfigError(`${file} is not valid YAML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (value === null || value === undefined) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(`${file} must hold keys and values.`);
+  return value as Record<string, unknown>;
+}
+
+function toPort(text: string): number {
+  if (!/^\d{1,5}$/.test(text)) throw new ConfigError(`--port must be a number from 0 to 65535, not "${text}".`);
+  return Number(text);
+}
+
+/** A validation error in the words of the file: `server.port must be integer`. */
+function describe(problem: { instancePath: string; message: string; params?: object }, value: unknown): string {
+  const key = problem.instancePath.slice(1).replaceAll('/', '.') || 'the file';
+  const extra = problem.params && 'additionalProperties' in problem.params ? problem.params.additionalProperties : null;
+  if (Array.isArray(extra)) return `config.yaml: ${key} has no key "${extra.join('", "')}".`;
+  const found = key.split('.').reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], value);
+  const shown = found === undefined ? '' : ` (it is ${JSON.stringify(found)})`;
+  return `config.yaml: ${key} ${problem.message}${shown}.`;
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
+
+/** Whether an address is only reachable from this machine. */
+export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+
+function checkBind(host: string, token: string | null): void {
+  if (isLoopback(host) || token !== null) return;
+  throw new ConfigError(
+    `Refusing to listen on ${host} without a credential: everybody who reaches it could use your agent. ` +
+      'Set TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
+  );
+}
+
+function checkModel(model: FileConfig['model']): void {
+  if (model.provider === 'anthropic') {
+    throw new ConfigError(
+      'config.yaml: model.provider "anthropic" is not available yet; use custom, openai or builtin.',
+    );
+  }
+  if (model.provider === 'custom' && !model.base_url) {
+    throw new ConfigError(
+      'config.yaml: model.base_url is needed for provider "custom", for example http://127.0.0.1:11434/v1.',
+    );
+  }
+  if (model.base_url !== undefined && !URL.canParse(model.base_url)) {
+    throw new ConfigError(`config.yaml: model.base_url is not a URL: "${model.base_url}".`);
+  }
+}
+
+function readKey(model: FileConfig['model'], variables: Record<string, string | undefined>): string | null {
+  const name = model.api_key_env ?? (model.provider === 'openai' ? 'OPENAI_API_KEY' : null);
+  if (name === null) return null;
+  const key = variables[name];
+  if (!key && model.provider !== 'builtin') {
+    throw new ConfigError(
+      `The variable ${name} (model.api_key_env) holds no key. Set it in the environment or in <home>/.env.`,
+    );
+  }
+  return key || null;
+}
+
+const trimBasePath = (text: string): string => text.replace(/\/+$/, '');
+
+/** Keys of the file that the schema does not know, in the sections that other programs share. */
+function unknownKeys(file: FileConfig): string[] {
+  const known = (schema: TSchema): string[] => Object.keys((schema as unknown as { properties: object }).properties);
+  const found: string[] = [];
+  for (const key of Object.keys(file)) if (!known(ConfigFile).includes(key)) found.push(key);
+  for (const section of ['model', 'agent', 'approvals'] as const) {
+    const schema = ConfigFile.properties[section];
+    for (const key of Object.keys(file[section])) if (!known(schema).includes(key)) found.push(`${section}.${key}`);
+  }
+  return found;
+}

@@ -1,0 +1,267 @@
+/**
+ * Attaching a reader to a session: exactly what follows its cursor, or a snapshot (SU2), then live, with a seam that
+ * loses nothing and repeats nothing (EV1).
+ *
+ * A reader catches up from memory or from the journals and looks, without awaiting in between, whether it has
+ * everything that was published; only then it becomes live. So there is no moment in which an event is neither in what
+ * it read nor in what it will be given.
+ */
+import type { JournalStore } from '../../db/files/journal.ts';
+import type { AdmissionStore } from '../../db/stores.ts';
+import { type Cursor, formatCursor, parseCursor } from '../core/cursor.ts';
+import { envelopeOfLine } from '../core/events.ts';
+import type { Admission } from '../core/terms.ts';
+import { type LiveEvent, plainLiveEvent, replayedLiveEvent } from './live-event.ts';
+import { type Attachment, cancelledCompletion, type LiveSession } from './live-session.ts';
+import type { LiveRegistry } from './registry.ts';
+import type { Subscriber } from './subscriber.ts';
+
+/** What a session looks like to a person right now, without its transcript. */
+export interface SessionDescription {
+  session: { revision: number } & Record<string, unknown>;
+  queue: unknown[];
+}
+
+export interface AttachParts {
+  admissions: AdmissionStore;
+  journals: JournalStore;
+  registry: LiveRegistry;
+  describe(sessionId: string): Promise<SessionDescription>;
+}
+
+export interface AttachRequest {
+  sessionId: string;
+  subscriber: Subscriber;
+  /** As the reader gave it; null for none. */
+  cursor: string | null;
+  /** Only the events of this run, then the end. */
+  only?: string;
+}
+
+/** A place in the runs of a session. */
+interface Position {
+  /** Generation of the run; 0 is before all runs. */
+  generation: number;
+  runId: string | null;
+  seq: number;
+}
+
+type Resolved =
+  | { kind: 'at'; position: Position }
+  | { kind: 'waiting'; runId: string }
+  | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' };
+
+export function createAttach({ admissions, journals, registry, describe }: AttachParts) {
+  /** Where a cursor stands, or why it cannot be honoured. */
+  async function resolve(live: LiveSession, text: string): Promise<Resolved> {
+    const cursor = parseCursor(text);
+    if (!cursor) return { kind: 'reset', reason: 'malformed' };
+    if (cursor.kind === 'beginning') return keptSince(live, { generation: 0, runId: null, seq: 0 });
+    const admission = await admissions.byRun(live.sessionId, cursor.runId);
+    if (!admission) return { kind: 'reset', reason: 'foreign' };
+    if (admission.generation === null) {
+      if (admission.status !== 'queued') return { kind: 'reset', reason: 'cancelled' };
+      return cursor.seq === 0 ? { kind: 'waiting', runId: cursor.runId } : { kind: 'reset', reason: 'ahead' };
+    }
+    const last = publishedOf(live, admission);
+    if (cursor.seq > last) return { kind: 'reset', reason: 'ahead' };
+    if (admission.journal_pruned && cursor.seq < last) return { kind: 'reset', reason: 'too_old' };
+    return keptSince(live, { generation: admission.generation, runId: cursor.runId, seq: cursor.seq });
+  }
+
+  /** The position, if every later run can still be replayed. */
+  async function keptSince(live: LiveSession, position: Position): Promise<Resolved> {
+    const later = await admissions.claimedSince(live.sessionId, position.generation);
+    const gone = later.some((admission) => admission.journal_pruned);
+    return gone ? { kind: 'reset', reason: 'too_old' } : { kind: 'at', position };
+  }
+
+  /** The last `seq` of a claimed run that readers may have. */
+  function publishedOf(live: LiveSession, admission: Admission): number {
+    if (live.run?.runId === admission.run_id) return live.run.log?.published() ?? 0;
+    return admission.last_seq ?? 0;
+  }
+
+  /** Events of a run after `seq`, up to and with `upTo`, from its journal. */
+  async function replay(attachment: Attachment, sessionId: string, runId: string, seq: number, upTo: number) {
+    if (seq >= upTo) return seq;
+    const batches = await journals.lines(sessionId, runId, seq, upTo);
+    if (!batches) return seq;
+    let last = seq;
+    for await (const lines of batches) {
+      const events = lines.map((line) => replayedLiveEvent(sessionId, runId, envelopeOfLine(line)));
+      await attachment.subscriber.paced(events);
+      if (attachment.subscriber.ended) return last;
+      last = events.at(-1)?.place?.seq ?? last;
+    }
+    return last;
+  }
+
+  /** Brings a reader from a position to the present. When it returns, the reader is live or has ended. */
+  async function catchUp(live: LiveSession, attachment: Attachment, from: Position): Promise<void> {
+    const { sessionId } = live;
+    let { generation, runId, seq } = from;
+    let finished = runId === null;
+    while (!attachment.subscriber.ended) {
+      const run = live.run;
+      if (run && run.runId === runId) {
+        const published = run.log?.published() ?? 0;
+        if (seq >= published) {
+          attachment.live = true;
+          return;
+        }
+        const recent = run.log?.recent(seq) ?? null;
+        if (recent === null) seq = await replay(attachment, sessionId, runId, seq, published);
+        else {
+          await attachment.subscriber.paced(recent);
+          seq = recent.at(-1)?.place?.seq ?? seq;
+        }
+        continue;
+      }
+      if (!finished && runId !== null) {
+        const admission = await admissions.byRun(sessionId, runId);
+        if (live.run?.runId === runId) continue;
+        if (admission?.status !== 'terminal') {
+          // Claimed a moment ago and not yet in memory, or of unknown fate: what it publishes will be live.
+          attachment.live = true;
+          return;
+        }
+        seq = await replay(attachment, sessionId, runId, seq, admission.last_seq ?? 0);
+        finished = true;
+        if (attachment.only === runId) {
+          attachment.subscriber.close('finished');
+          return;
+        }
+        continue;
+      }
+      const later = await admissions.claimedSince(sessionId, generation);
+      const next = later[0] ?? (live.run && live.run.generation > generation ? runAdmission(live.run) : null);
+      if (next) {
+        generation = next.generation!;
+        runId = next.run_id;
+        seq = 0;
+        finished = false;
+      } else if (live.lastGeneration <= generation) {
+        attachment.live = true;
+        return;
+      }
+    }
+  }
+
+  /** Sends where things stand and makes the reader live, in one step without a gap. */
+  async function snapshot(live: LiveSession, attachment: Attachment, reason: string | null): Promise<void> {
+    while (!attachment.subscriber.ended) {
+      const run = live.run;
+      const before = live.lastGeneration;
+      attachment.missedInfo = false;
+      const description = await describe(live.sessionId);
+      const last = (await admissions.lastClaimed(live.sessionId)) ?? null;
+      if (live.run !== run || live.lastGeneration !== before || attachment.missedInfo) continue;
+      const cursor = formatCursor(cursorNow(live, last));
+      const payload = {
+        ...description,
+        run: viewOf(live),
+        open_requests: [...live.requests.values()],
+        revision: description.session.revision,
+        cursor,
+      };
+      const events: LiveEvent[] = [];
+      if (reason !== null) events.push(plainLiveEvent('session.reset', live.sessionId, { reason }));
+      events.push(plainLiveEvent('session.snapshot', live.sessionId, payload, { cursor }));
+      attachment.live = true;
+      attachment.skipUntil = null;
+      attachment.subscriber.offer(events);
+      return;
+    }
+  }
+
+  function cursorNow(live: LiveSession, last: Admission | null): Cursor {
+    if (live.run) return { kind: 'at', runId: live.run.runId, seq: live.run.log?.published() ?? 0 };
+    if (last) return { kind: 'at', runId: last.run_id, seq: last.last_seq ?? 0 };
+    return { kind: 'beginning' };
+  }
+
+  function viewOf(live: LiveSession) {
+    if (!live.run) return null;
+    const log = live.run.log;
+    const view = log?.fold.view() ?? { text: '', reasoning: '', tools: [], parts: [] };
+    const status = live.requests.size > 0 ? 'waiting' : 'running';
+    return { run_id: live.run.runId, status, ...view, last_seq: log?.published() ?? 0 };
+  }
+
+  /** What an honoured cursor is followed by, behind the replay: the queue and the open questions as they are now. */
+  async function infoAfterReplay(live: LiveSession, attachment: Attachment): Promise<void> {
+    const description = await describe(live.sessionId);
+    const payload = { ...description, open_requests: [...live.requests.values()] };
+    attachment.subscriber.offer([plainLiveEvent('session.info', live.sessionId, payload)]);
+  }
+
+  /** A reader that waits for one queued prompt: live at once, then looked whether it was cancelled meanwhile. */
+  async function waitFor(live: LiveSession, attachment: Attachment, runId: string): Promise<void> {
+    for (;;) {
+      const before = live.lastGeneration;
+      const admission = await admissions.byRun(live.sessionId, runId);
+      if (admission && admission.generation !== null) {
+        attachment.skipUntil = null;
+        return catchUp(live, attachment, { generation: admission.generation, runId, seq: 0 });
+      }
+      // A run that began meanwhile may be this one: look again.
+      if (live.lastGeneration === before) break;
+    }
+    attachment.live = true;
+    const now = await admissions.byRun(live.sessionId, runId);
+    if (now?.outcome === 'cancelled') attachment.onCancelled();
+  }
+
+  /**
+   * Attaches a reader. Returns when it is live or has ended; the caller has made sure that the session exists and that
+   * what a dead process left of it is repaired.
+   */
+  return async function attach({ sessionId, subscriber, cursor, only }: AttachRequest): Promise<void> {
+    const live = registry.open(sessionId);
+    let cancelled = false;
+    const attachment: Attachment = {
+      subscriber,
+      only: only ?? null,
+      skipUntil: null,
+      live: false,
+      missedInfo: false,
+      onCancelled() {
+        if (cancelled) return;
+        cancelled = true;
+        if (only !== undefined) {
+          void admissions.byRun(sessionId, only).then((admission) => {
+            if (admission) subscriber.offer([cancelledCompletion(sessionId, admission.admission_id, only)]);
+            subscriber.close('finished');
+          });
+          return;
+        }
+        attachment.live = false;
+        void snapshot(live, attachment, 'cancelled');
+      },
+    };
+    live.attachments.add(attachment);
+    subscriber.onEnd(() => {
+      live.attachments.delete(attachment);
+      registry.reap(sessionId);
+    });
+    if (only !== undefined) return waitFor(live, attachment, only);
+    if (cursor === null) return snapshot(live, attachment, null);
+    const resolved = await resolve(live, cursor);
+    if (resolved.kind === 'reset') return snapshot(live, attachment, resolved.reason);
+    if (resolved.kind === 'waiting') {
+      attachment.skipUntil = resolved.runId;
+      await waitFor(live, attachment, resolved.runId);
+    } else {
+      await catchUp(live, attachment, resolved.position);
+    }
+    if (!subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
+  };
+}
+
+const runAdmission = (run: { runId: string; generation: number }) => ({
+  run_id: run.runId,
+  generation: run.generation,
+});
+
+export type Attach = ReturnType<typeof createAttach>;

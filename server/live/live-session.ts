@@ -1,0 +1,125 @@
+/**
+ * A live session: what this process knows of one session in memory while somebody reads it or a turn runs. There is
+ * never more than one for a session. Owns its attachments, its running run and its open questions; stores nothing.
+ */
+import type { MessageComplete } from '../core/events.ts';
+import { type LiveEvent, plainLiveEvent } from './live-event.ts';
+import type { RunLog } from './run-log.ts';
+import type { Subscriber } from './subscriber.ts';
+
+/** A run of this process, from its claim until its terminal event is published. */
+export interface LiveRun {
+  readonly runId: string;
+  readonly admissionId: string;
+  readonly generation: number;
+  /** Epoch seconds. */
+  readonly startedAt: number;
+  /** Aborts its agent. It exists before the agent does, so that an early stop is not lost (CL6). */
+  readonly stop: AbortController;
+  /** Null until its journal is open: nothing has been published yet. */
+  log: RunLog | null;
+}
+
+/** A question of the agent that waits for a person. */
+export interface OpenRequest {
+  id: string;
+  run_id: string;
+  kind: 'approval' | 'clarify';
+  params: Record<string, unknown>;
+  created_at: number;
+}
+
+/** One subscriber's interest in one session. */
+export interface Attachment {
+  readonly subscriber: Subscriber;
+  /** Only the events of this run; the subscriber ends with it. */
+  readonly only: string | null;
+  /** Run events are not for this reader before this run begins. */
+  skipUntil: string | null;
+  /** Whether published events go to it; before that it catches up by itself. */
+  live: boolean;
+  /** A session event passed while it caught up. */
+  missedInfo: boolean;
+  /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
+  onCancelled(): void;
+}
+
+export interface LiveSession {
+  readonly sessionId: string;
+  /** Eight hexadecimal digits; names this runtime in the lease. */
+  readonly runtimeId: string;
+  run: LiveRun | null;
+  /** Generation of the newest run that this process began. */
+  lastGeneration: number;
+  /** Why the queue does not move although something waits in it. */
+  paused: string | null;
+  readonly attachments: Set<Attachment>;
+  readonly requests: Map<string, OpenRequest>;
+  publishRun(events: readonly LiveEvent[]): void;
+  /** A session event: `session.info`, `request.open`, `request.cancel`, `session.deleted`. */
+  publish(event: LiveEvent): void;
+  /** The one completion of a prompt that was cancelled while it waited (CL5). */
+  publishCancelled(admission: { admission_id: string; run_id: string }): void;
+}
+
+export function createLiveSession(sessionId: string, runtimeId: string): LiveSession {
+  const attachments = new Set<Attachment>();
+
+  const ofRun = (runId: string) => (event: LiveEvent) => event.place?.runId === runId;
+
+  const deliver = (attachment: Attachment, events: readonly LiveEvent[]): void => {
+    const { subscriber, only } = attachment;
+    let own = events;
+    if (only !== null) own = own.filter(ofRun(only));
+    else if (attachment.skipUntil !== null) {
+      own = own.filter(ofRun(attachment.skipUntil));
+      if (own.length) attachment.skipUntil = null;
+    }
+    subscriber.offer(own);
+    if (only !== null && own.at(-1)?.type === 'message.complete') subscriber.close('finished');
+  };
+
+  return {
+    sessionId,
+    runtimeId,
+    run: null,
+    lastGeneration: 0,
+    paused: null,
+    attachments,
+    requests: new Map(),
+
+    publishRun(events) {
+      for (const attachment of attachments) if (attachment.live) deliver(attachment, events);
+    },
+
+    publish(event) {
+      const toOwnReaders = event.type.startsWith('request.') || event.type === 'session.deleted';
+      for (const attachment of attachments) {
+        if (!attachment.live) attachment.missedInfo = true;
+        else if (attachment.only === null || toOwnReaders) attachment.subscriber.offer([event]);
+      }
+    },
+
+    publishCancelled({ admission_id, run_id }) {
+      const event = cancelledCompletion(sessionId, admission_id, run_id);
+      for (const attachment of [...attachments]) {
+        if (!attachment.live) continue;
+        if (attachment.only === null) attachment.subscriber.offer([event]);
+        if (attachment.only === run_id || attachment.skipUntil === run_id) attachment.onCancelled();
+      }
+    },
+  };
+}
+
+/** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */
+export function cancelledCompletion(sessionId: string, admissionId: string, runId: string): LiveEvent {
+  const payload: MessageComplete = {
+    text: '',
+    status: 'interrupted',
+    outcome: 'cancelled',
+    admission_id: admissionId,
+    message_id: null,
+    usage: null,
+  };
+  return plainLiveEvent('message.complete', sessionId, payload, { run_id: runId, admission_id: admissionId });
+}

@@ -1,0 +1,78 @@
+/**
+ * Open questions of an agent: approvals and clarifications that wait for a person. The first valid answer wins; a
+ * withdrawn question is told to everybody exactly once. They live in memory: a question does not outlive its process.
+ */
+import type { Answer, ApprovalChoice, Question } from '../runners/runner.ts';
+import { plainLiveEvent } from './live-event.ts';
+import type { LiveSession, OpenRequest } from './live-session.ts';
+
+export interface RequestsParts {
+  /** Epoch seconds. */
+  now(): number;
+  newId(): string;
+  /** Seconds that a question waits; 0 means for ever. */
+  timeoutS: number;
+  /** The session's status changed (it waits, or it no longer does). */
+  onChange(sessionId: string): void;
+}
+
+/** What a client may send as an answer. */
+export type Reply = { choice: ApprovalChoice } | { answers: Record<string, string | null> } | { value: string };
+
+export interface Requests {
+  /** Asks and waits; ends with `withdrawn` when `signal` aborts. */
+  ask(live: LiveSession, runId: string, question: Question, signal: AbortSignal): Promise<Answer>;
+  /** `invalid` leaves the question open. */
+  reply(live: LiveSession | null, requestId: string, reply: Reply): 'ok' | 'expired' | 'invalid';
+}
+
+export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts): Requests {
+  const waiting = new Map<string, { question: Question; settle(answer: Answer, reason: string): void }>();
+
+  return {
+    ask(live, runId, question, signal) {
+      if (signal.aborted) return Promise.resolve({ kind: 'withdrawn' });
+      const { kind, ...params } = question;
+      const request: OpenRequest = { id: newId(), run_id: runId, kind, params, created_at: now() };
+      return new Promise((resolve) => {
+        const withdraw = () => settle({ kind: 'withdrawn' }, 'interrupted');
+        const timer = timeoutS > 0 ? setTimeout(() => settle({ kind: 'timeout' }, 'timeout'), timeoutS * 1000) : null;
+        const settle = (answer: Answer, reason: string): void => {
+          if (!waiting.delete(request.id)) return;
+          if (timer) clearTimeout(timer);
+          signal.removeEventListener('abort', withdraw);
+          live.requests.delete(request.id);
+          live.publish(plainLiveEvent('request.cancel', live.sessionId, { id: request.id, reason }));
+          onChange(live.sessionId);
+          resolve(answer);
+        };
+        waiting.set(request.id, { question, settle });
+        live.requests.set(request.id, request);
+        signal.addEventListener('abort', withdraw);
+        live.publish(plainLiveEvent('request.open', live.sessionId, request));
+        onChange(live.sessionId);
+      });
+    },
+
+    reply(live, requestId, reply) {
+      const open = waiting.get(requestId);
+      if (!open || !live?.requests.has(requestId)) return 'expired';
+      const answer = toAnswer(open.question, reply);
+      if (!answer) return 'invalid';
+      open.settle(answer, 'resolved');
+      return 'ok';
+    },
+  };
+}
+
+/** The answer that a reply is to this question, or null when it does not fit. */
+function toAnswer(question: Question, reply: Reply): Answer | null {
+  if (question.kind === 'approval') {
+    return 'choice' in reply && question.choices.includes(reply.choice)
+      ? { kind: 'choice', choice: reply.choice }
+      : null;
+  }
+  if (!('answers' in reply)) return null;
+  const asked = new Set(question.questions.map((one) => one.qid));
+  return Object.keys(reply.answers).every((qid) => asked.has(qid)) ? { kind: 'answers', answers: reply.answers } : null;
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env node
+/** The process: arguments, configuration, listening, signals → drain → close. */
+import { parseArgs } from 'node:util';
+
+const USAGE = `Usage: turnkeep serve [options]
+
+  --home DIR         where everything is kept (TURNKEEP_HOME, else ~/.turnkeep)
+  --host ADDRESS     where to listen (127.0.0.1)
+  --port N           0 lets the system choose (8787)
+  --base-path /x     serve under a sub-path
+  --version          print the version
+  --help             print this
+
+The first line on stdout is TURNKEEP_READY port=<n>; logs are JSON lines on stderr.
+`;
+
+/** Ends with a sentence for a person on stderr. */
+function fail(message: string): never {
+  process.stderr.write(`turnkeep: ${message}\n`);
+  process.exit(1);
+}
+
+/** better-sqlite3 13 needs Node-API 10 and would end the process without a word on an older Node. */
+async function checkRuntime(): Promise<void> {
+  const { createRequire } = await import('node:module');
+  const { version } = createRequire(import.meta.url)('better-sqlite3/package.json') as { version: string };
+  if (Number(version.split('.')[0]) < 13 || Number(process.versions.napi) >= 10) return;
+  fail(`this installation was made under another Node.js. Install it again under ${process.version}.`);
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        home: { type: 'string' },
+        host: { type: 'string' },
+        port: { type: 'string' },
+        'base-path': { type: 'string' },
+        version: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    return fail(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = readArguments();
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  if (values.version) {
+    const { createRequire } = await import('node:module');
+    const at = import.meta.url.includes('/dist/') ? '../../package.json' : '../package.json';
+    process.stdout.write(`${createRequire(import.meta.url)(at).version}\n`);
+    return;
+  }
+  const [command = 'serve', ...rest] = positionals;
+  if (command !== 'serve' || rest.length) fail(`there is no command "${positionals.join(' ')}".\n\n${USAGE}`);
+  await checkRuntime();
+  await serve(values);
+}
+
+interface Flags {
+  home?: string;
+  host?: string;
+  port?: string;
+  'base-path'?: string;
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const [{ createApp }, { ConfigError, loadConfig }, { StateDbRefused }, { pino }] = await Promise.all([
+    import('./app.ts'),
+    import('./config.ts'),
+    import('../db/client.ts'),
+    import('pino'),
+  ]);
+  try {
+    const { 'base-path': basePath, ...same } = flags;
+    const config = loadConfig({ ...same, ...(basePath === undefined ? {} : { basePath }) }, process.env);
+    const log = pino(
+      { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
+      pino.destination({ fd: 2, sync: true }),
+    );
+    for (const key of config.unknownKeys) log.warn({ key }, 'config.yaml has a key that Turnkeep does not use');
+    const app = await createApp(config, log);
+    let stopping = false;
+    const stop = (signal: string): void => {
+      if (stopping) process.exit(1); // A second signal is immediate.
+      stopping = true;
+      log.info({ signal }, 'stopping');
+      app.close().then(
+        () => process.exit(0),
+        (error) => {
+          log.error({ err: error }, 'stopping failed');
+          process.exit(1);
+        },
+      );
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+    const port = await app.listen();
+    process.stdout.write(`TURNKEEP_READY port=${port}\n`);
+    log.info({ host: config.server.host, port, home: config.home }, 'listening');
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof StateDbRefused) fail(error.message);
+    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+      fail(`the port is in use already. Stop the other server or choose another one: --port 0 lets the system choose.`);
+    }
+    if (error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EROFS')) {
+      fail(`cannot start: ${error.message}. Choose a home that can be written: --home DIR.`);
+    }
+    throw error;
+  }
+}
+
+await main();

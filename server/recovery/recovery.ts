@@ -1,0 +1,220 @@
+/**
+ * Recovery: what a dead process left of a session is resolved before the session is read or its queue moves, once,
+ * whoever asks first (RE1, RE2). Evidence in this order: an admission that already ended; a sealed journal; the
+ * journal's events. A turn is never executed again, and nothing is deleted.
+ */
+import type { JournalRead, JournalStore } from '../../db/files/journal.ts';
+import type { OpenRow, SessionRow, Stores } from '../../db/stores.ts';
+import {
+  journalLine,
+  type MessageComplete,
+  type RunEvent,
+  type StampedEvent,
+  serialiseEnvelope,
+} from '../core/events.ts';
+import { createFold, type Fold, type FoldEnd, finalRow } from '../core/fold.ts';
+import { markerError } from '../core/marker.ts';
+import type { Admission, Outcome, ProcessIdentity } from '../core/terms.ts';
+import type { Leases } from '../lease/leases.ts';
+import type { LiveRegistry } from '../live/registry.ts';
+import type { SessionLock } from '../sessions/session-lock.ts';
+import type { Transcripts } from '../sessions/transcripts.ts';
+
+export interface RecoveryParts {
+  stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs'>;
+  journals: JournalStore;
+  transcripts: Transcripts;
+  lock: SessionLock;
+  leases: Leases;
+  registry: LiveRegistry;
+  epoch: number;
+  isAlive(process: ProcessIdentity): boolean;
+  now(): number;
+  onRecovered(sessionId: string, admissionId: string): void;
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+export interface Recovery {
+  /** Resolves the turns of dead processes in this session, if there are any. Cheap when there are none. */
+  ensure(session: SessionRow): Promise<void>;
+  /** Who else runs a turn of this session right now; null when nobody does. */
+  runsElsewhere(session: SessionRow): Promise<ProcessIdentity | null>;
+  /** Saves a sidecar that lacks what another store has. Not now is no failure: the next read tries again (RE3). */
+  heal(sessionId: string): Promise<void>;
+}
+
+export function createRecovery(parts: RecoveryParts): Recovery {
+  const { stores, journals, transcripts, lock, leases, registry, now, log } = parts;
+  const running = new Map<string, Promise<void>>();
+  /** A dead epoch never lives again. */
+  const deadEpochs = new Set<number>();
+
+  async function isDead(epoch: number): Promise<boolean> {
+    if (epoch === parts.epoch) return false;
+    if (deadEpochs.has(epoch)) return true;
+    const process = await stores.epochs.process(epoch);
+    if (process && !process.ended && parts.isAlive(process)) return false;
+    deadEpochs.add(epoch);
+    return true;
+  }
+
+  async function deadTurns(open: readonly OpenRow[]): Promise<OpenRow[]> {
+    const dead: OpenRow[] = [];
+    for (const row of open) {
+      if (row.status === 'started' && row.epoch !== null && (await isDead(row.epoch))) dead.push(row);
+    }
+    return dead;
+  }
+
+  async function recover(sessionId: string): Promise<void> {
+    const release = registry.hold(sessionId);
+    const live = registry.open(sessionId);
+    try {
+      if ((await leases.acquire(live)) !== 'granted') return; // Its owner does it.
+      const session = await stores.sessions.get(sessionId);
+      for (const row of await deadTurns(session?.open ?? [])) {
+        const admission = await stores.admissions.get(sessionId, row.admission_id);
+        if (admission?.status === 'started') await lock(sessionId, () => recoverTurn(admission));
+      }
+      await leases.releaseIdle(live);
+    } finally {
+      release();
+    }
+  }
+
+  async function recoverTurn(admission: Admission): Promise<void> {
+    const { session_id: sessionId, run_id: runId } = admission;
+    const read = await journals.read(sessionId, runId);
+    const fold = createFold(runId);
+    for (const { event } of read?.records ?? []) fold.apply(event, event.created_at);
+    const last = read?.records.at(-1)?.event;
+    const sealed = last?.type === 'message.complete' ? last : await seal(admission, fold, read);
+    if (last?.type === 'message.complete') fold.end(endOf(last.payload), last.created_at);
+    const rows = fold.rows().slice(1);
+    const complete = sealed.payload as MessageComplete;
+    const died = complete.cause !== undefined;
+    const outcome: Outcome = complete.outcome;
+    await stores.admissions.settle({
+      fence: {
+        session_id: sessionId,
+        admission_id: admission.admission_id,
+        run_id: runId,
+        epoch: admission.epoch!,
+        generation: admission.generation!,
+      },
+      outcome,
+      error: complete.error ?? null,
+      message_id: complete.message_id,
+      last_seq: sealed.seq,
+      rows,
+      usage: complete.usage,
+      ...(died ? { flag: 'recovered' } : {}),
+      now: now(),
+    });
+    await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now() });
+    log.info(
+      { session_id: sessionId, run_id: runId, admission_id: admission.admission_id, outcome },
+      'recovered a turn',
+    );
+    parts.onRecovered(sessionId, admission.admission_id);
+  }
+
+  /** Ends the journal of a dead run: a torn tail is copied aside and cut, then the terminal event follows. */
+  async function seal(admission: Admission, fold: Fold, read: JournalRead | null): Promise<StampedEvent> {
+    const { session_id, run_id } = admission;
+    const created_at = Math.round(now() * 1000) / 1000;
+    const writer = await journals.reopen(session_id, run_id, read, now());
+    try {
+      let seq = read?.records.length ?? 0;
+      const lines: string[] = [];
+      const stamp = (event: RunEvent): StampedEvent => {
+        seq += 1;
+        const stamped = { ...event, session_id, run_id, seq, created_at } as StampedEvent;
+        lines.push(`${journalLine(stamped, serialiseEnvelope(stamped))}\n`);
+        return stamped;
+      };
+      if (seq === 0) fold.apply(stamp(startOf(admission)), created_at);
+      fold.end({ kind: 'dead', cause: 'process_restart' }, created_at);
+      const rows = fold.rows().slice(1);
+      const marker = rows.at(-1);
+      const final = finalRow(rows);
+      const complete: MessageComplete = {
+        text: final && final !== marker ? final.content : '',
+        status: 'interrupted',
+        outcome: 'interrupted',
+        admission_id: admission.admission_id,
+        message_id: final?.id ?? null,
+        usage: fold.usage(),
+        error: marker?.error ?? markerError('process_restart', 'none'),
+        cause: 'process_restart',
+      };
+      const sealed = stamp({ type: 'message.complete', payload: complete });
+      await writer.append(lines.join(''));
+      await writer.sync();
+      return sealed;
+    } finally {
+      await writer.close();
+    }
+  }
+
+  return {
+    async ensure(session) {
+      if (session.open.length === 0 || (await deadTurns(session.open)).length === 0) return;
+      const sessionId = session.session_id;
+      let work = running.get(sessionId);
+      if (!work) {
+        work = recover(sessionId).finally(() => running.delete(sessionId));
+        running.set(sessionId, work);
+      }
+      await work;
+    },
+
+    async runsElsewhere(session) {
+      for (const row of session.open) {
+        if (row.status !== 'started' || row.epoch === null || row.epoch === parts.epoch) continue;
+        if (!(await isDead(row.epoch))) return stores.epochs.process(row.epoch);
+      }
+      return null;
+    },
+
+    async heal(sessionId) {
+      if (registry.peek(sessionId)?.run) return; // The run saves it itself.
+      const release = registry.hold(sessionId);
+      const live = registry.open(sessionId);
+      try {
+        if ((await leases.acquire(live)) !== 'granted') return;
+        await lock(sessionId, async () => {
+          if (live.run) return;
+          const { behind } = await transcripts.read(sessionId);
+          if (behind) await transcripts.save(sessionId, { rows: [], pending: null, now: now() });
+        });
+        await leases.releaseIdle(live);
+      } catch (error) {
+        log.warn({ session_id: sessionId, err: error }, 'a sidecar could not be healed now');
+      } finally {
+        release();
+      }
+    },
+  };
+}
+
+/** How the rows of a sealed journal end. */
+function endOf(complete: MessageComplete): FoldEnd {
+  if (complete.status === 'complete') return { kind: 'complete' };
+  if (complete.cause) return { kind: 'dead', cause: complete.cause };
+  if (complete.status === 'error' && complete.error) return { kind: 'error', error: complete.error };
+  return complete.error ? { kind: 'interrupted', error: complete.error } : { kind: 'interrupted' };
+}
+
+/** The first event of a run whose journal was never written. */
+const startOf = (admission: Admission): RunEvent => ({
+  type: 'run.start',
+  payload: {
+    admission_id: admission.admission_id,
+    input: admission.text,
+    generation: admission.generation!,
+    timestamp: admission.started_at!,
+    model: '',
+    ...(admission.attachments.length ? { attachments: admission.attachments } : {}),
+  },
+});

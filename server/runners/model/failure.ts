@@ -1,0 +1,256 @@
+/**
+ * What a provider's failure means for the turn: its code, whether trying again can help, and a sentence that says what
+ * was wrong and what to do. Decided by the provider's machine words first, then by HTTP status and kind of
+ * exception; by the wording only where a provider offers nothing else (the one table at the end of this file).
+ */
+import type { TurnError, TurnErrorCode } from '../../core/terms.ts';
+import type { ProviderConfig } from '../provider.ts';
+import type { Problem } from './problem.ts';
+import { oneLine, redactKey } from './redact.ts';
+
+/** Whose failure it is. */
+export interface FailureContext {
+  provider: ProviderConfig;
+  model: string;
+  /** Seconds without an event after which a request is given up. */
+  stallTimeoutS: number;
+}
+
+/** The error of a turn for what went wrong at the provider (RU8). */
+export function classifyProblem(problem: Problem, context: FailureContext): TurnError {
+  const { name } = context.provider;
+  switch (problem.kind) {
+    case 'unreachable':
+      return {
+        code: 'network',
+        message: `${name} cannot be reached at ${hostOf(context.provider)}${problem.exception ? ` (${problem.exception})` : ''}. Check that it runs and that its base_url is right.`,
+        retryable: true,
+      };
+    case 'cut':
+      return {
+        code: 'network',
+        message: `The connection to ${name} broke before the answer was complete. Try again.`,
+        retryable: true,
+      };
+    case 'timeout':
+      return stalled(context);
+    case 'malformed':
+      return {
+        code: 'provider_error',
+        message: `${name} sent something in its answer that cannot be read. Try again; if it stays, check the provider.`,
+        retryable: true,
+      };
+    case 'not_a_stream':
+      return notAStream(context);
+    case 'answered':
+      return ofAnswer(problem, context);
+  }
+}
+
+/** Nothing came for too long. */
+export function stalled({ provider, stallTimeoutS }: FailureContext): TurnError {
+  return {
+    code: 'stalled',
+    message: `${provider.name} sent nothing for ${Number(stallTimeoutS.toFixed(1))} s and was given up. Try again; for a slow model raise agent.stall_timeout_s.`,
+    retryable: true,
+  };
+}
+
+/** The model ended without text and without a tool call. */
+export function emptyReply(context: FailureContext, cutByLength: boolean): TurnError {
+  return {
+    code: 'empty_reply',
+    message: cutByLength
+      ? `${context.model} reached its output limit before it began to answer. Try again, or ask for less.`
+      : `${context.model} ended without an answer. Try again.`,
+    retryable: true,
+  };
+}
+
+/** The provider stopped the answer for its content. */
+export function contentFiltered({ provider }: FailureContext): TurnError {
+  return {
+    code: 'content_filter',
+    message: `The content filter of ${provider.name} stopped the answer. Word the prompt differently.`,
+    retryable: false,
+  };
+}
+
+/** The model still wanted tools at the last permitted step. */
+export function outOfSteps(context: FailureContext, maxSteps: number): TurnError {
+  return {
+    code: 'provider_error',
+    message: `${context.model} still wanted to use tools after ${maxSteps} steps, so the turn was stopped. Send another prompt to go on, or raise agent.max_steps.`,
+    retryable: false,
+  };
+}
+
+/** The answer was a page or noise: as a rule the address is of something else. */
+function notAStream(context: FailureContext): TurnError {
+  return {
+    code: 'provider_error',
+    message: `What answers at ${hostOf(context.provider)} does not speak the chat completions protocol. Check the base_url of ${context.provider.name}.`,
+    retryable: false,
+  };
+}
+
+function ofAnswer(problem: Problem, context: FailureContext): TurnError {
+  const { provider, model } = context;
+  const { name } = provider;
+  const code = codeOf(problem);
+  const status = problem.status ? ` (HTTP ${problem.status})` : '';
+  const words = problem.text ? oneLine(redactKey(problem.text, provider.apiKey)) : '';
+  const said = words ? ` It said: "${words}"` : '';
+  switch (code) {
+    case 'rate_limited': {
+      const wait = problem.retryAfter;
+      const when = wait === null ? 'in a while' : `in ${Math.ceil(wait)} s`;
+      const error: TurnError = {
+        code,
+        message: `${name} limits how often it can be asked${status}. Try again ${when}.${said}`,
+        retryable: true,
+      };
+      if (wait !== null) error.retry_after = wait;
+      return error;
+    }
+    case 'quota':
+      return fail(code, `The account at ${name} has no credit or quota left${status}. Check its billing.${said}`);
+    case 'context_too_long':
+      return fail(code, `The conversation is too long for ${model}${status}. Rewind it or start a new session.${said}`);
+    case 'auth':
+      return fail(
+        code,
+        provider.apiKey
+          ? `${name} refused the API key${status}. Check the variable that api_key_env names.${said}`
+          : `${name} wants an API key and none is set${status}. Set the variable that api_key_env names.${said}`,
+      );
+    case 'model_not_found':
+      return fail(code, `${name} has no model "${model}"${status}. Choose another model for this session.${said}`);
+    case 'content_filter':
+      return { ...contentFiltered(context), message: `${contentFiltered(context).message}${said}` };
+    case 'wrong_address':
+      return fail(
+        'provider_error',
+        `${name} has no chat completions at ${hostOf(provider)}${status}. Check its base_url.${said}`,
+      );
+    case 'provider_error': {
+      const transient = isTransient(problem.status);
+      const advice = transient ? 'Try again.' : 'Trying again will not help before this is mended.';
+      return { code, message: `${name} could not answer${status}. ${advice}${said}`, retryable: transient };
+    }
+  }
+}
+
+const fail = (code: TurnErrorCode, message: string): TurnError => ({ code, message, retryable: false });
+
+/** An error within a stream has no status: it happened to a request that was accepted, so it may well pass. */
+const isTransient = (status: number | null): boolean =>
+  status === null || status === 408 || status === 409 || status === 425 || (status >= 500 && status !== 501);
+
+function hostOf(provider: ProviderConfig): string {
+  return URL.canParse(provider.baseUrl) ? new URL(provider.baseUrl).host : 'its address';
+}
+
+type AnswerCode =
+  | 'rate_limited'
+  | 'quota'
+  | 'context_too_long'
+  | 'auth'
+  | 'model_not_found'
+  | 'content_filter'
+  | 'wrong_address'
+  | 'provider_error';
+
+/** Words that providers use in `code`, `type`, `status` and `reason`. */
+const BY_WORD: Record<string, AnswerCode> = {
+  insufficient_quota: 'quota',
+  quota_exceeded: 'quota',
+  billing_hard_limit_reached: 'quota',
+  billing_not_active: 'quota',
+  billing_error: 'quota',
+  insufficient_balance: 'quota',
+  payment_required: 'quota',
+  rate_limit_exceeded: 'rate_limited',
+  rate_limit_error: 'rate_limited',
+  too_many_requests: 'rate_limited',
+  resource_exhausted: 'rate_limited',
+  context_length_exceeded: 'context_too_long',
+  exceed_context_size_error: 'context_too_long',
+  string_above_max_length: 'context_too_long',
+  request_too_large: 'context_too_long',
+  invalid_api_key: 'auth',
+  api_key_invalid: 'auth',
+  authentication_error: 'auth',
+  invalid_authentication_error: 'auth',
+  permission_error: 'auth',
+  permission_denied: 'auth',
+  unauthenticated: 'auth',
+  account_deactivated: 'auth',
+  model_not_found: 'model_not_found',
+  model_not_available: 'model_not_found',
+  model_decommissioned: 'model_not_found',
+  deploymentnotfound: 'model_not_found',
+  content_filter: 'content_filter',
+  content_policy_violation: 'content_filter',
+  responsibleaipolicyviolation: 'content_filter',
+  data_inspection_failed: 'content_filter',
+  overloaded_error: 'provider_error',
+  server_error: 'provider_error',
+  unavailable_error: 'provider_error',
+};
+
+/** Statuses that mean one thing at every provider. */
+const BY_STATUS: Record<number, AnswerCode> = {
+  401: 'auth',
+  402: 'quota',
+  403: 'auth',
+  405: 'wrong_address',
+  413: 'context_too_long',
+  429: 'rate_limited',
+};
+
+function codeOf(problem: Problem): AnswerCode {
+  // A request that is too large for the account's rate is too large for ever: the status knows better than the word.
+  if (problem.status === 413) return 'context_too_long';
+  const word = problem.codes.find((candidate) => Object.hasOwn(BY_WORD, candidate));
+  if (word) return BY_WORD[word]!;
+  const worded = BY_WORDING.find(
+    ({ statuses, pattern }) => statuses.includes(problem.status) && pattern.test(problem.text ?? ''),
+  );
+  if (worded) return worded.code;
+  if (problem.status === 404) return problem.text === null ? 'wrong_address' : 'model_not_found';
+  return (problem.status !== null && BY_STATUS[problem.status]) || 'provider_error';
+}
+
+/**
+ * Wordings of providers that say no more than a sentence (vLLM, LM Studio, llama.cpp, Anthropic's and Google's
+ * compatible endpoints, gateways), each only where the status leaves it open. `null` is an error inside a stream.
+ */
+const BY_WORDING: { code: AnswerCode; statuses: (number | null)[]; pattern: RegExp }[] = [
+  {
+    code: 'context_too_long',
+    statuses: [null, 400, 422, 500],
+    pattern: /context (length|window|size)|maximum context|prompt is too long|context the overflows|too many tokens/i,
+  },
+  {
+    code: 'quota',
+    statuses: [null, 400, 403, 429],
+    pattern: /insufficient (quota|balance|credit|funds)|exceeded your current quota|credit balance is too low/i,
+  },
+  {
+    code: 'auth',
+    statuses: [null, 400],
+    pattern: /(invalid|incorrect|expired) api key|api key (is |has )?(not valid|invalid|expired)/i,
+  },
+  {
+    code: 'content_filter',
+    statuses: [400, 403],
+    pattern: /content (filter|policy|management policy)|flagged|moderation/i,
+  },
+  { code: 'wrong_address', statuses: [404], pattern: /^(file |page )?not found\.?$|no route|unknown (request )?url/i },
+  {
+    code: 'model_not_found',
+    statuses: [null, 400],
+    pattern: /\bmodel\b.{0,120}(not found|does(n't| not) exist|no longer available)|no such model/i,
+  },
+];

@@ -1,0 +1,169 @@
+/**
+ * One step: one request to a provider, told as events. Decides nothing about what follows: tool calls are returned, not
+ * run; a failure is returned with whether anything was shown, so that whoever calls may ask again.
+ */
+
+import type { TurnError, Usage } from '../../core/terms.ts';
+import { wellFormed } from '../../core/text.ts';
+import type { RunnerEvent } from '../runner.ts';
+import type { ProviderPrompt, ProviderTool, StreamPart, WatchedModel } from './chat-model.ts';
+import { classifyProblem, contentFiltered, type FailureContext, stalled } from './failure.ts';
+import { readProblem } from './problem.ts';
+import { createStallWatch } from './stall-watch.ts';
+
+/** A tool call as the model wrote it. */
+export interface ProposedCall {
+  id: string;
+  name: string;
+  /** Meant to be JSON text of an object; anything is possible. */
+  input: string;
+}
+
+export type StepResult =
+  | { kind: 'done'; text: string; reasoning: string; calls: ProposedCall[]; cutByLength: boolean }
+  | { kind: 'failed'; error: TurnError /** An event went out, so asking again would repeat it. */; shown: boolean }
+  | { kind: 'aborted' };
+
+export interface StepRequest {
+  model: WatchedModel;
+  prompt: ProviderPrompt;
+  tools: ProviderTool[];
+  /** The model must answer now: the tools are sent, but it may not call them. */
+  answerOnly: boolean;
+  context: FailureContext;
+  /** Epoch seconds. */
+  now: () => number;
+}
+
+/**
+ * Asks the provider once.
+ * @returns what the model said; never throws for what a provider or a connection does
+ */
+export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGenerator<RunnerEvent, StepResult, void> {
+  const { context } = request;
+  const watch = createStallWatch(turn, context.stallTimeoutS);
+  const heard = { text: '', reasoning: '', calls: [] as ProposedCall[], frames: false, shown: false };
+
+  const failedBy = (failure: unknown): StepResult => {
+    const why = watch.stopped();
+    if (why === 'aborted') return { kind: 'aborted' };
+    if (why === 'stalled') return { kind: 'failed', error: stalled(context), shown: heard.shown };
+    const problem = readProblem(failure, request.model.watch.of(watch.signal), heard.frames, request.now());
+    return { kind: 'failed', error: classifyProblem(problem, context), shown: heard.shown };
+  };
+
+  let reader: ReadableStreamDefaultReader<StreamPart> | null = null;
+  try {
+    try {
+      watch.waiting();
+      reader = await open(request, watch.signal);
+    } catch (failure) {
+      return failedBy(failure);
+    }
+    const parts = reader;
+    // Cancelling answers a pending read at once, also when the connection does not react to the abort.
+    watch.onStop(() => void parts.cancel().catch(() => {}));
+
+    while (true) {
+      let part: StreamPart | undefined;
+      try {
+        watch.waiting();
+        part = (await parts.read()).value;
+      } catch (failure) {
+        return failedBy(failure);
+      }
+      watch.arrived();
+      if (watch.stopped() || !part) return failedBy(new Error('the stream ended without its finish'));
+      switch (part.type) {
+        case 'response-metadata':
+          heard.frames = true;
+          break;
+        case 'text-delta':
+        case 'reasoning-delta': {
+          if (!heard.shown) yield { type: 'message.start', payload: {} };
+          heard.shown = true;
+          const isText = part.type === 'text-delta';
+          heard[isText ? 'text' : 'reasoning'] += part.delta;
+          yield { type: isText ? 'message.delta' : 'reasoning.delta', payload: { text: part.delta } };
+          break;
+        }
+        case 'tool-call':
+          heard.calls.push({ id: part.toolCallId, name: part.toolName, input: part.input });
+          break;
+        case 'error':
+          // The SDK would go on and finish as if all were well.
+          if (isProperEnd(part.error, request, watch.signal, heard)) break;
+          return failedBy(part.error);
+        case 'finish': {
+          const { unified, raw } = part.finishReason;
+          const usage = usageOf(part.usage, context.provider.contextLength);
+          const filtered = unified === 'content-filter' && raw !== 'stop';
+          if (!heard.shown && heard.calls.length > 0 && !filtered) {
+            heard.shown = true;
+            yield { type: 'message.start', payload: {} };
+          }
+          if (usage) yield { type: 'usage', payload: usage };
+          if (filtered) return { kind: 'failed', error: contentFiltered(context), shown: heard.shown };
+          if (raw === 'error') return failedBy({ message: null });
+          const { text, reasoning, calls } = heard;
+          return {
+            kind: 'done',
+            text: wellFormed(text),
+            reasoning: wellFormed(reasoning),
+            calls,
+            cutByLength: unified === 'length',
+          };
+        }
+      }
+    }
+  } finally {
+    watch.release();
+    reader?.cancel().catch(() => {}); // Already broken or read to its end: nothing is left to stop.
+  }
+}
+
+/** Sends the request and waits for its headers, but no longer than the signal. */
+async function open(request: StepRequest, signal: AbortSignal): Promise<ReadableStreamDefaultReader<StreamPart>> {
+  const stopped = new Promise<never>((_, reject) => {
+    const give = (): void => reject(new Error('stopped before the answer'));
+    if (signal.aborted) give();
+    else signal.addEventListener('abort', give, { once: true });
+  });
+  const answer = request.model.chat.doStream({
+    prompt: request.prompt,
+    tools: request.tools,
+    abortSignal: signal,
+    ...(request.answerOnly ? { toolChoice: { type: 'none' } } : {}),
+  });
+  // An answer that comes after the stop is thrown away, and nobody is left to hear of its failure.
+  answer.then(
+    ({ stream }) => {
+      if (signal.aborted) stream.cancel().catch(() => {});
+    },
+    () => {},
+  );
+  stopped.catch(() => {});
+  return (await Promise.race([answer, stopped])).stream.getReader();
+}
+
+/** Some servers end a stream with `[DONE]` alone, without a finish reason: an end, not a failure. */
+function isProperEnd(error: unknown, request: StepRequest, signal: AbortSignal, heard: { frames: boolean }): boolean {
+  const isMissingFinish =
+    error instanceof Error && error.name === 'AI_InvalidResponseDataError' && !('data' in error && error.data);
+  return isMissingFinish && heard.frames && (request.model.watch.of(signal)?.ended() ?? false);
+}
+
+type FinishUsage = Extract<StreamPart, { type: 'finish' }>['usage'];
+
+/** The step's token counts; null when the provider gave none. */
+function usageOf(usage: FinishUsage, contextLength: number | null): Usage | null {
+  const input = usage.inputTokens.total;
+  const output = usage.outputTokens.total;
+  if (input === undefined && output === undefined) return null;
+  const counts: Usage = { input_tokens: input ?? 0, output_tokens: output ?? 0 };
+  if (usage.inputTokens.cacheRead) counts.cached_tokens = usage.inputTokens.cacheRead;
+  if (usage.outputTokens.reasoning) counts.reasoning_tokens = usage.outputTokens.reasoning;
+  counts.context_used = counts.input_tokens + counts.output_tokens;
+  if (contextLength !== null) counts.context_length = contextLength;
+  return counts;
+}

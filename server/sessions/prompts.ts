@@ -1,0 +1,116 @@
+/** Prompts as their senders see them: submit, look up, and wait for the end. */
+import type { Stores } from '../../db/stores.ts';
+import type { Admit, Submission } from '../authority/admit.ts';
+import type { Completions } from '../authority/completions.ts';
+import type { Admission, Message } from '../core/terms.ts';
+import { AppError } from '../errors.ts';
+import { type LiveEvent, plainLiveEvent } from '../live/live-event.ts';
+import { cancelledCompletion } from '../live/live-session.ts';
+import type { LiveRegistry } from '../live/registry.ts';
+import { type AdmissionView, toAdmissionView } from './admission-view.ts';
+import type { Sessions } from './sessions.ts';
+import type { Transcripts } from './transcripts.ts';
+
+export interface PromptsParts {
+  stores: Pick<Stores, 'admissions'>;
+  admit: Admit;
+  completions: Completions;
+  registry: LiveRegistry;
+  sessions: Sessions;
+  transcripts: Transcripts;
+  isDraining(): boolean;
+}
+
+/** How a wait ended: with the turn, or before it because the queue does not move. */
+export type Waited =
+  | { kind: 'ended'; admission: AdmissionView; message: string | null }
+  | { kind: 'pending'; admission: AdmissionView; reason: string };
+
+export interface Prompts {
+  submit(submission: Submission): Promise<AdmissionView>;
+  list(sessionId: string, pending: boolean, limit: number): Promise<AdmissionView[]>;
+  /** @throws AppError unknown_execution when the fate of the turn cannot be known */
+  waitForEnd(sessionId: string, admissionId: string, signal: AbortSignal): Promise<Waited>;
+  /** `message.complete` of an ended prompt whose journal is no longer kept; null when the journal is still there. */
+  completionWithoutJournal(sessionId: string, admissionId: string): Promise<LiveEvent | null>;
+}
+
+export function createPrompts(parts: PromptsParts): Prompts {
+  const { stores, registry } = parts;
+
+  async function view(admission: Admission): Promise<AdmissionView> {
+    if (admission.status !== 'queued') return toAdmissionView(admission);
+    const pending = await stores.admissions.list(admission.session_id, { pending: true, limit: 1000 });
+    const queued = pending.filter((one) => one.status === 'queued');
+    const index = queued.findIndex((one) => one.admission_id === admission.admission_id);
+    return toAdmissionView(admission, index < 0 ? undefined : index);
+  }
+
+  /** The row that the end of a turn named, as JSON text. */
+  async function finalMessage(admission: Admission): Promise<string | null> {
+    if (admission.message_id === null) return null;
+    const { rows } = await parts.transcripts.read(admission.session_id);
+    return rows.findLast((row) => row.id === admission.message_id)?.json ?? null;
+  }
+
+  return {
+    submit: async (submission) => {
+      await parts.sessions.get(submission.sessionId); // 404 first, and what a dead process left is resolved.
+      return view(await parts.admit(submission));
+    },
+
+    async list(sessionId, pending, limit) {
+      await parts.sessions.get(sessionId);
+      const admissions = await stores.admissions.list(sessionId, { pending, limit });
+      let queued = 0;
+      return admissions.map((one) => toAdmissionView(one, one.status === 'queued' ? queued++ : undefined));
+    },
+
+    async waitForEnd(sessionId, admissionId, signal) {
+      for (;;) {
+        const leave = new AbortController();
+        const woken = parts.completions.wait(admissionId, AbortSignal.any([signal, leave.signal]));
+        try {
+          const admission = await stores.admissions.get(sessionId, admissionId);
+          if (!admission) throw new AppError('prompt_not_found');
+          const live = registry.peek(sessionId);
+          if (admission.status === 'unknown') throw new AppError('unknown_execution');
+          // Terminal for others only once its completion was published.
+          if (admission.status === 'terminal' && live?.run?.admissionId !== admissionId) {
+            return { kind: 'ended', admission: await view(admission), message: await finalMessage(admission) };
+          }
+          if (signal.aborted) return { kind: 'pending', admission: await view(admission), reason: 'disconnected' };
+          if (admission.status === 'queued' && live?.paused) {
+            return { kind: 'pending', admission: await view(admission), reason: live.paused };
+          }
+          if (admission.status === 'queued' && parts.isDraining()) {
+            return { kind: 'pending', admission: await view(admission), reason: 'draining' };
+          }
+          await woken;
+        } finally {
+          leave.abort();
+        }
+      }
+    },
+
+    async completionWithoutJournal(sessionId, admissionId) {
+      const admission = await stores.admissions.get(sessionId, admissionId);
+      if (!admission || admission.status !== 'terminal' || !admission.journal_pruned) return null;
+      const { run_id } = admission;
+      if (admission.outcome === 'cancelled') return cancelledCompletion(sessionId, admissionId, run_id);
+      const json = await finalMessage(admission);
+      const message = json === null ? null : (JSON.parse(json) as Message);
+      const payload = {
+        text: message?.content ?? '',
+        status:
+          admission.outcome === 'completed' ? 'complete' : admission.outcome === 'failed' ? 'error' : 'interrupted',
+        outcome: admission.outcome,
+        admission_id: admissionId,
+        message_id: admission.message_id,
+        usage: message?.usage ?? null,
+        ...(admission.error ? { error: admission.error } : {}),
+      };
+      return plainLiveEvent('message.complete', sessionId, payload, { run_id, admission_id: admissionId });
+    },
+  };
+}

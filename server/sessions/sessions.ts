@@ -1,0 +1,234 @@
+/**
+ * Sessions as their users see them: create, read, list, change, delete. Every read first resolves what a dead process
+ * left, so that the first read after a restart is already right (RE2).
+ */
+import type { JournalStore } from '../../db/files/journal.ts';
+import type { SidecarStore } from '../../db/files/sidecar-store.ts';
+import { storageTroubleKind } from '../../db/storage-trouble.ts';
+import type { SessionListCursor, SessionListQuery, SessionPatch, SessionRow, Stores } from '../../db/stores.ts';
+import type { Drain } from '../authority/drain.ts';
+import type { Stop } from '../authority/stop.ts';
+import { formatSessionId } from '../core/ids.ts';
+import { wellFormed } from '../core/text.ts';
+import { AppError } from '../errors.ts';
+import type { SessionDescription } from '../live/attach.ts';
+import { plainLiveEvent } from '../live/live-event.ts';
+import type { LiveRegistry } from '../live/registry.ts';
+import type { Recovery } from '../recovery/recovery.ts';
+import { type AdmissionView, toAdmissionView } from './admission-view.ts';
+import type { SessionLock } from './session-lock.ts';
+import type { Transcripts } from './transcripts.ts';
+import { type SessionView, toSessionView } from './view.ts';
+
+export type { SessionListCursor };
+
+export interface SessionsParts {
+  stores: Pick<Stores, 'sessions' | 'admissions' | 'messages'>;
+  sidecars: SidecarStore;
+  journals: JournalStore;
+  transcripts: Transcripts;
+  registry: LiveRegistry;
+  recovery: Recovery;
+  stop: Pick<Stop, 'interrupt'>;
+  drain: Pick<Drain, 'ended'>;
+  lock: SessionLock;
+  /** Whether a session may be given this model; a string says why not. */
+  checkModel(model: string): string | null;
+  /** Whether a folder can be a workspace; a string says why not. */
+  checkWorkspace(path: string): Promise<string | null>;
+  /** Epoch seconds. */
+  now(): number;
+  /** Six hexadecimal digits, new each time. */
+  newIdSuffix(): string;
+  onChange(sessionId: string, reason: string): void;
+  log: { warn(fields: object, message: string): void };
+}
+
+export interface CreateInput {
+  title?: string | null;
+  model?: string | null;
+  workspace?: string | null;
+  project_id?: string | null;
+}
+
+export interface MessagePage {
+  /** Rows as JSON texts, oldest first. */
+  rows: string[];
+  hasMore: boolean;
+  session: SessionView;
+}
+
+export interface Sessions {
+  create(
+    input: CreateInput,
+    key: { key: string; digest: string } | null,
+  ): Promise<{ session: SessionView; created: boolean }>;
+  get(sessionId: string): Promise<SessionView>;
+  list(query: SessionListQuery): Promise<{ sessions: SessionView[]; next: SessionListCursor | null; total: number }>;
+  patch(sessionId: string, patch: SessionPatch, revision: number | null): Promise<SessionView>;
+  /** @param stop interrupt what runs, cancel what waits, then delete */
+  remove(sessionId: string, stop: boolean): Promise<void>;
+  /** The last rows, or those before or after a row. */
+  messages(sessionId: string, page: { limit: number; before?: string; after?: string }): Promise<MessagePage>;
+  /** @throws AppError session_not_found; session_not_owned when another process runs a turn of it */
+  assertStreamable(sessionId: string): Promise<void>;
+  /** What stream readers are told of a session. */
+  describe(sessionId: string): Promise<SessionDescription>;
+  /** Finishes deletions whose files a crash left behind. */
+  removeLeftovers(): Promise<void>;
+}
+
+export function createSessions(parts: SessionsParts): Sessions {
+  const { stores, transcripts, registry, recovery, now } = parts;
+
+  /** The row of a session, after what a dead process left of it is resolved. */
+  async function row(sessionId: string): Promise<SessionRow> {
+    const session = await stores.sessions.get(sessionId);
+    if (!session) throw new AppError('session_not_found');
+    if (session.open.every((open) => open.status === 'queued')) return session;
+    try {
+      await recovery.ensure(session);
+    } catch (error) {
+      if (storageTroubleKind(error) === null) throw error;
+      // A read answers with what stands; the next one tries again.
+      parts.log.warn({ session_id: sessionId, err: error }, 'recovery must wait');
+      return session;
+    }
+    const after = await stores.sessions.get(sessionId);
+    if (!after) throw new AppError('session_not_found');
+    return after;
+  }
+
+  const view = (session: SessionRow): SessionView => toSessionView(session, registry.peek(session.session_id));
+
+  async function checked<T extends { model?: string | null; workspace?: string | null }>(input: T): Promise<T> {
+    if (input.model) {
+      const problem = parts.checkModel(input.model);
+      if (problem) throw new AppError('unknown_model', problem);
+    }
+    if (input.workspace) {
+      const problem = await parts.checkWorkspace(input.workspace);
+      if (problem) throw new AppError('bad_workspace', problem);
+    }
+    return input;
+  }
+
+  async function removeFiles(sessionId: string): Promise<void> {
+    transcripts.forget(sessionId);
+    await parts.sidecars.remove(sessionId);
+    await parts.journals.removeAll(sessionId);
+    await stores.sessions.filesRemoved(sessionId);
+  }
+
+  return {
+    async create(raw, key) {
+      const input = await checked(raw);
+      for (;;) {
+        const outcome = await stores.sessions.create({
+          session_id: formatSessionId(now(), parts.newIdSuffix()),
+          title: input.title ? wellFormed(input.title) : null,
+          model: input.model ?? null,
+          workspace: input.workspace ?? null,
+          project_id: input.project_id ?? null,
+          source: 'turnkeep',
+          now: now(),
+          create_key: key?.key ?? null,
+          create_digest: key?.digest ?? null,
+        });
+        if (outcome.kind === 'no_project') throw new AppError('unknown_project');
+        if (outcome.kind === 'key_conflict') throw new AppError('idempotency_conflict');
+        if (outcome.kind === 'id_taken') continue;
+        if (outcome.kind === 'created') parts.onChange(outcome.session.session_id, 'created');
+        return { session: view(outcome.session), created: outcome.kind === 'created' };
+      }
+    },
+
+    get: async (sessionId) => view(await row(sessionId)),
+
+    async list(query) {
+      const { sessions, next, total } = await stores.sessions.list(query);
+      return { sessions: sessions.map(view), next, total };
+    },
+
+    async patch(sessionId, raw, revision) {
+      const input = await checked({ ...raw });
+      if (typeof input.title === 'string') input.title = wellFormed(input.title);
+      if (input.title !== undefined) input.title_source = input.title === null ? null : 'user';
+      if (typeof input.draft === 'string') input.draft = wellFormed(input.draft);
+      const outcome = await stores.sessions.patch(sessionId, input, { now: now(), revision });
+      if (outcome.kind === 'not_found') throw new AppError('session_not_found');
+      if (outcome.kind === 'no_project') throw new AppError('unknown_project');
+      if (outcome.kind === 'revision_conflict') throw new AppError('revision_conflict');
+      parts.onChange(sessionId, 'changed');
+      return view(outcome.session);
+    },
+
+    async remove(sessionId, stop) {
+      await row(sessionId);
+      // With `stop` prompts may still come in while it stops: a few rounds, then the refusal says so.
+      for (let rounds = stop ? 10 : 1; ; rounds -= 1) {
+        if (stop) {
+          await parts.stop.interrupt(sessionId, { generation: null, clearQueue: true });
+          await parts.drain.ended(sessionId);
+        }
+        const outcome = registry.peek(sessionId)?.run ? 'live' : await stores.sessions.remove(sessionId, now());
+        if (outcome === 'removed') break;
+        if (outcome === 'not_found') throw new AppError('session_not_found');
+        if (rounds <= 1) throw new AppError('session_live');
+      }
+      await parts.lock(sessionId, () => removeFiles(sessionId));
+      registry.peek(sessionId)?.publish(plainLiveEvent('session.deleted', sessionId, {}));
+      registry.publishList(sessionId, 'deleted');
+    },
+
+    async messages(sessionId, { limit, before, after }) {
+      const session = view(await row(sessionId));
+      let transcript = await transcripts.read(sessionId);
+      if (transcript.behind) {
+        await recovery.heal(sessionId);
+        transcript = await transcripts.read(sessionId);
+      }
+      const { rows } = transcript;
+      const place = (id: string): number => {
+        const index = rows.findIndex((message) => message.id === id);
+        if (index < 0) throw new AppError('unknown_message');
+        return index;
+      };
+      const from = after === undefined ? 0 : place(after) + 1;
+      const to = before === undefined ? rows.length : place(before);
+      // With `after` a page goes forward from there, otherwise it ends where it ends.
+      const start = after === undefined ? Math.max(from, to - limit) : from;
+      const end = Math.max(start, after === undefined ? to : Math.min(to, from + limit));
+      return {
+        rows: rows.slice(start, end).map((message) => message.json),
+        hasMore: after === undefined ? start > 0 : end < to,
+        session,
+      };
+    },
+
+    async assertStreamable(sessionId) {
+      const holder = await recovery.runsElsewhere(await row(sessionId));
+      if (!holder) return;
+      throw new AppError(
+        'session_not_owned',
+        `Session ${sessionId} is run by another Turnkeep process (pid ${holder.pid}) on this home.`,
+        { holder: { pid: holder.pid } },
+      );
+    },
+
+    async describe(sessionId) {
+      const session = view(await row(sessionId));
+      const queue =
+        session.queue_length === 0 ? [] : await stores.admissions.list(sessionId, { pending: true, limit: 1000 });
+      const waiting: AdmissionView[] = queue
+        .filter((one) => one.status === 'queued')
+        .map((one, index) => toAdmissionView(one, index));
+      return { session: { ...session }, queue: waiting };
+    },
+
+    async removeLeftovers() {
+      for (const sessionId of await stores.sessions.tombstones())
+        await parts.lock(sessionId, () => removeFiles(sessionId));
+    },
+  };
+}

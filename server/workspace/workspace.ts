@@ -1,0 +1,78 @@
+/**
+ * The files of one session's workspace, for reading: the only code that touches them. Paths never leave it (RU3, held
+ * by guard.ts); what is given is bounded and what was cut is said; nothing is ever written.
+ */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
+import type { Listed } from './folder.ts';
+import { listFolder } from './folder.ts';
+import type { Refused } from './guard.ts';
+import { openInside, problemOf } from './guard.ts';
+import type { Lines } from './lines.ts';
+import { readLines } from './lines.ts';
+import type { SearchFound } from './search.ts';
+import { searchFiles } from './search.ts';
+
+export const MAX_ENTRIES = 200;
+export const MAX_LINES = 400;
+
+export type Read = { ok: true /** From the root. */; name: string; size: number; lines: Lines } | Refused;
+
+export interface Workspace {
+  /** As the session names it: absolute. */
+  readonly root: string;
+  /** The entries of a folder, at most `limit` and never more than 200. */
+  list(path: string, limit?: number): Promise<Listed | Refused>;
+  /** Lines of a text file: `offset` is the first line from 1, `limit` at most 400 lines; at most 64 kB. */
+  read(path: string, options?: { offset?: number; limit?: number; signal?: AbortSignal }): Promise<Read>;
+  /** Files below `path` whose name or text has `query`, whatever its case; at most 100 hits. */
+  search(query: string, options?: { path?: string; signal?: AbortSignal }): Promise<SearchFound | Refused>;
+}
+
+/**
+ * A reader of the workspace at `root`. Touches nothing yet: a root that is missing is found out by each call, because
+ * it may come and go while a session lives.
+ * @param root absolute path of a folder
+ */
+export function openWorkspace(root: string): Workspace {
+  return {
+    root,
+    list: (path, limit = MAX_ENTRIES) => listFolder(root, path, bounded(limit, MAX_ENTRIES), true),
+    async read(path, { offset = 1, limit = MAX_LINES, signal } = {}) {
+      const opened = await openInside(root, path, 'file');
+      if (!opened.ok) return opened;
+      try {
+        const lines = await readLines(
+          opened.handle,
+          bounded(offset, Number.MAX_SAFE_INTEGER),
+          bounded(limit, MAX_LINES),
+          signal,
+        );
+        return { ok: true, name: opened.name, size: opened.size, lines };
+      } catch (error) {
+        return { ok: false, problem: problemOf(error) };
+      } finally {
+        await opened.handle.close();
+      }
+    },
+    search: (query, { path = '.', signal } = {}) => searchFiles(root, query, path, signal),
+  };
+}
+
+const bounded = (value: number, most: number): number => Math.min(Math.max(1, Math.trunc(value) || 1), most);
+
+export type WorkspaceCheck = 'ok' | 'missing' | 'not_a_directory' | 'not_absolute' | 'unreadable';
+
+/** Whether a folder can be a workspace. */
+export async function checkWorkspace(path: string): Promise<WorkspaceCheck> {
+  if (!isAbsolute(path)) return 'not_absolute';
+  if (path.includes('\0')) return 'missing';
+  try {
+    if (!(await stat(path)).isDirectory()) return 'not_a_directory';
+    await access(path, constants.R_OK | constants.X_OK);
+    return 'ok';
+  } catch (error) {
+    return problemOf(error) === 'unreadable' ? 'unreadable' : 'missing';
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * The contract suite of runners: the six points of server/runners/runner.ts, held against any runner. It knows no
+ * runner; each gives the turns that make it show a text, tools, a slow answer and a failure.
+ */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Message } from '../../server/core/terms.ts';
+import type { Runner, RunnerEvent, Turn } from '../../server/runners/runner.ts';
+import { makeTurn, type Ran, runTurn } from '../support/turns.ts';
+
+export interface RunnerUnderTest {
+  runner: Runner;
+  turns: {
+    /** Answers with at least two chunks of text. */
+    text: Partial<Turn>;
+    /** Makes at least one tool call, and answers after it. */
+    tools: Partial<Turn>;
+    /** Gives its first delta soon and would go on for at least five seconds. */
+    slow: Partial<Turn>;
+    /** Ends as failed. */
+    fails: Partial<Turn>;
+  };
+  /** How many requests or processes of the runner are still going on; none once a turn has ended. */
+  running?(): number | Promise<number>;
+  close(): Promise<void>;
+}
+
+const TYPES: ReadonlySet<RunnerEvent['type']> = new Set<RunnerEvent['type']>([
+  'message.start',
+  'message.delta',
+  'reasoning.delta',
+  'tool.start',
+  'tool.complete',
+  'todo.updated',
+  'usage',
+  'status',
+]);
+
+const CODES = new Set([
+  'rate_limited',
+  'quota',
+  'context_too_long',
+  'auth',
+  'model_not_found',
+  'content_filter',
+  'empty_reply',
+  'stalled',
+  'network',
+  'provider_error',
+  'agent_crashed',
+  'interrupted',
+]);
+
+/** How soon after an abort a runner has to have returned (ms). */
+const SOON_MS = 2000;
+
+/** Defines the suite for one runner. */
+export function runnerContract(name: string, makeRunner: () => Promise<RunnerUnderTest>): void {
+  describe(`the runner contract: ${name}`, () => {
+    let made: RunnerUnderTest;
+    const open: AbortController[] = [];
+
+    const controller = () => {
+      const made = new AbortController();
+      open.push(made);
+      return made;
+    };
+
+    beforeEach(async () => {
+      made = await makeRunner();
+    });
+    afterEach(async () => {
+      // A test that failed half way leaves a turn behind.
+      for (const controller of open.splice(0)) controller.abort();
+      await made.close();
+    });
+
+    it('[RU1] has a short stable name', () => {
+      expect(made.runner.kind).toMatch(/^[a-z][a-z0-9_-]{0,30}$/);
+    });
+
+    it('[RU1] a turn yields events of the known types, as plain JSON, and returns completed', async () => {
+      for (const turn of [made.turns.text, made.turns.tools]) {
+        const { events, end, text } = await runTurn(made.runner, turn, controller().signal);
+        expect(end).toEqual({ kind: 'completed' });
+        expect(text.trim()).not.toBe('');
+        for (const event of events) {
+          expect(TYPES).toContain(event.type);
+          expect(JSON.parse(JSON.stringify(event))).toEqual(event);
+        }
+      }
+    });
+
+    it('[RU1] a failure is returned with a code of the catalogue, not thrown', async () => {
+      const { end } = await runTurn(made.runner, made.turns.fails, controller().signal);
+      if (end.kind !== 'failed') throw new Error(`the turn ended as ${end.kind}`);
+      expect(CODES).toContain(end.error.code);
+      expect(end.error.message.trim()).not.toBe('');
+      expect(end.error.message).not.toMatch(/\n\s+at /);
+      expect(end.error.retryable).toBeTypeOf('boolean');
+    });
+
+    it('[RU1] it works on after a failure', async () => {
+      await runTurn(made.runner, made.turns.fails, controller().signal);
+      const { end } = await runTurn(made.runner, made.turns.text, controller().signal);
+      expect(end).toEqual({ kind: 'completed' });
+    });
+
+    it('[RU1] each message begins with message.start before its text, reasoning and tools', async () => {
+      for (const turn of [made.turns.text, made.turns.tools, made.turns.fails]) {
+        const { events } = await runTurn(made.runner, turn, controller().signal);
+        expect(outsideMessages(events)).toEqual([]);
+      }
+    });
+
+    it('[RU1] text comes in the chunks that the agent gave, none empty', async () => {
+      const { events } = await runTurn(made.runner, made.turns.text, controller().signal);
+      const deltas = events.filter((event) => event.type === 'message.delta');
+      expect(deltas.length).toBeGreaterThan(1);
+      expect(deltas.filter(({ payload }) => payload.text === '')).toEqual([]);
+    });
+
+    it('[RU1] tools are announced before the first of their message completes, and complete at most once', async () => {
+      const { events } = await runTurn(made.runner, made.turns.tools, controller().signal);
+      const started = new Map<string, string>();
+      const completed = new Set<string>();
+      let completing = false;
+      for (const event of events) {
+        if (event.type === 'message.start') completing = false;
+        if (event.type === 'tool.start') {
+          expect(completing, 'a tool.start after a tool.complete of the same message').toBe(false);
+          expect(started.has(event.payload.tool_id), 'a tool id is given twice').toBe(false);
+          expect(event.payload.tool_id).not.toBe('');
+          started.set(event.payload.tool_id, event.payload.name);
+        }
+        if (event.type === 'tool.complete') {
+          completing = true;
+          expect(started.get(event.payload.tool_id)).toBe(event.payload.name);
+          expect(completed.has(event.payload.tool_id), 'a tool completes twice').toBe(false);
+          expect(event.payload.duration_s).toBeGreaterThanOrEqual(0);
+          completed.add(event.payload.tool_id);
+        }
+      }
+      expect(completed.size).toBeGreaterThan(0);
+      expect([...completed].sort()).toEqual([...started.keys()].sort());
+    });
+
+    it('[RU1] the usage of a message comes before its first tool.complete', async () => {
+      const { events } = await runTurn(made.runner, made.turns.tools, controller().signal);
+      let completing = false;
+      for (const { type } of events) {
+        if (type === 'message.start') completing = false;
+        if (type === 'tool.complete') completing = true;
+        if (type === 'usage') expect(completing, 'usage after a tool.complete of its message').toBe(false);
+      }
+    });
+
+    it('[RU1] it returns soon when the signal aborts, and leaves nothing running', async () => {
+      const abort = controller();
+      let abortedAt = 0;
+      const ran = runTurn(made.runner, made.turns.slow, abort.signal, (event) => {
+        if (abortedAt || !event.type.endsWith('.delta')) return;
+        abortedAt = performance.now();
+        // Not at once: the abort must also be heard while the runner waits for the next chunk.
+        setTimeout(() => abort.abort(), 20);
+      });
+      await endsSoon(ran, () => abortedAt);
+      await nothingRuns(made);
+    });
+
+    it('[RU1] a signal that is aborted already ends the turn at once', async () => {
+      await endsSoon(runTurn(made.runner, made.turns.slow, AbortSignal.abort()), () => performance.now());
+      await nothingRuns(made);
+    });
+
+    it('[RU1] a reader that leaves in the middle ends the turn', async () => {
+      const run = made.runner.run(makeTurn(made.turns.slow), controller().signal);
+      await run.next();
+      const left = run.return({ kind: 'completed' });
+      open.at(-1)!.abort();
+      await endsSoon(left, () => performance.now());
+      await nothingRuns(made);
+    });
+
+    it('[RU1] it keeps nothing of a turn: another turn before or beside it changes no answer', async () => {
+      const alone = shape(await runTurn(made.runner, made.turns.tools, controller().signal));
+      await runTurn(made.runner, made.turns.text, controller().signal);
+      await runTurn(made.runner, made.turns.fails, controller().signal);
+      const [again, beside] = await Promise.all([
+        runTurn(made.runner, made.turns.tools, controller().signal),
+        runTurn(made.runner, { ...made.turns.tools, sessionId: '20260303_130003_fedcba' }, controller().signal),
+      ]);
+      expect(shape(again)).toEqual(alone);
+      expect(shape(beside)).toEqual(alone);
+    });
+
+    it('[RU1] it only reads the history, whatever rows there are', async () => {
+      const history = frozenHistory();
+      const before = JSON.stringify(history);
+      for (const turn of [made.turns.text, made.turns.tools]) {
+        const { end } = await runTurn(made.runner, { history, ...turn }, controller().signal);
+        expect(end).toEqual({ kind: 'completed' });
+      }
+      expect(JSON.stringify(history)).toBe(before);
+    });
+  });
+}
+
+/** Text, reasoning and tool calls that come before a message has begun. */
+function outsideMessages(events: RunnerEvent[]): string[] {
+  const begun = events.findIndex(({ type }) => type === 'message.start');
+  const inMessage = new Set(['message.delta', 'reasoning.delta', 'tool.start', 'tool.complete']);
+  return events
+    .filter(({ type }, index) => inMessage.has(type) && (begun < 0 || index < begun))
+    .map(({ type }) => type);
+}
+
+/** A run without what may differ between two runs: chunk borders, ids, durations. */
+function shape({ events, end, text }: Ran): unknown {
+  const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
+  const tools = events.flatMap((event) =>
+    event.type === 'tool.start' ? [[event.payload.name, event.payload.args]] : [],
+  );
+  return { types, tools, end, text };
+}
+
+async function endsSoon(ran: Promise<unknown>, since: () => number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), SOON_MS + 2500);
+  });
+  const outcome = await Promise.race([ran.then(() => 'ended'), late]);
+  clearTimeout(timer);
+  expect(outcome).toBe('ended');
+  expect(performance.now() - since()).toBeLessThan(SOON_MS);
+}
+
+async function nothingRuns({ running }: RunnerUnderTest): Promise<void> {
+  if (running) await expect.poll(running, { timeout: SOON_MS }).toBe(0);
+}
+
+/** Rows of all kinds, a failed turn and a marker included; any write to them throws. */
+function frozenHistory(): readonly Message[] {
+  const row = (n: number, part: Partial<Message>): Message => ({
+    id: `f000000000000000000000000000000f.${n}`,
+    run_id: 'f000000000000000000000000000000f',
+    role: 'assistant',
+    content: '',
+    timestamp: 1_772_500_000 + n,
+    ...part,
+  });
+  const call = { id: 'call_1', type: 'function' as const, function: { name: 'gone', arguments: '{"a":1}' } };
+  const cause = { code: 'interrupted' as const, message: 'Response interrupted.', retryable: true };
+  return deepFreeze([
+    row(0, { role: 'user', content: 'An earlier prompt.' }),
+    row(1, { content: 'I look.', tool_calls: [call] }),
+    row(2, { role: 'tool', content: 'Found.', tool_call_id: 'call_1', name: 'gone' }),
+    row(3, { content: 'An earlier answer.', reasoning: 'Earlier thoughts.' }),
+    row(4, { role: 'user', content: 'Another prompt.' }),
+    row(5, { content: 'Half an ans', status: 'interrupted' }),
+    row(6, { role: 'user', content: 'And another.' }),
+    row(7, { content: 'Response interrupted before this turn finished.', status: 'error', error: cause }),
+  ]);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const item of Object.values(value)) deepFreeze(item);
+    Object.freeze(value);
+  }
+  return value;
+}

@@ -1,0 +1,208 @@
+/**
+ * A provider on a real socket, scripted request by request: POST /v1/chat/completions and GET /v1/models. Unscripted
+ * requests are answered by what their prompt says (fake-provider-inline). It is strict: a conversation that the
+ * pickiest provider would refuse gets a 400, and is listed in `violations`.
+ *
+ * Also a program: `node --import tsx test/support/fake-provider.ts --port 0` prints `{"port":n}` and serves.
+ */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
+import { inlineSteps } from './fake-provider-inline.ts';
+import { createHold, type Hold, playSteps, type Step } from './fake-provider-steps.ts';
+import { type ChatBody, violationsOf } from './fake-provider-strict.ts';
+
+export type { Hold, Step } from './fake-provider-steps.ts';
+export type { ChatBody, ChatMessage } from './fake-provider-strict.ts';
+
+export interface FakeProviderOptions {
+  port?: number;
+  /** Names of its models. Default: `fake-model`. */
+  models?: string[];
+  /** Whether bad conversations are refused. Default: true. */
+  strict?: boolean;
+  /** The key that requests must bear; none by default. */
+  apiKey?: string;
+  /** Answers Ollama's `/api/tags` with these names as well. */
+  ollama?: string[];
+}
+
+/** One request for a completion, as it came. */
+export interface RecordedRequest {
+  body: ChatBody;
+  headers: IncomingHttpHeaders;
+  /** The client went away before the answer was complete. */
+  aborted: boolean;
+  /** Resolves when the answer is complete or its connection gone, with `aborted`. */
+  ended: Promise<boolean>;
+  isOver: boolean;
+}
+
+/** An answer to GET /v1/models in place of the list. */
+export type ModelsAnswer = { status: number; body: unknown } | 'hang';
+
+export interface FakeProvider {
+  port: number;
+  /** Without a slash at the end, ending in `/v1`. */
+  baseUrl: string;
+  /** Requests for a completion, in the order of their coming; refused ones too. */
+  requests: RecordedRequest[];
+  /** Faults that the strict check found. */
+  violations: string[];
+  /** How many lists of models were asked for. */
+  modelRequests: number;
+  /** Scripts the next request that `match` takes; scripts are used once, in the order in which they were set. */
+  script(match: (body: ChatBody) => boolean, steps: Step[]): void;
+  /** Scripts the next request, whatever it is. */
+  next(...steps: Step[]): void;
+  /** A point to wait at, to be put into a script. */
+  hold(): Hold;
+  answerModels(answer: ModelsAnswer | null): void;
+  /** Waits until that many requests have come. */
+  waitForRequests(count: number): Promise<RecordedRequest>;
+  /** How many answers are still being given. */
+  running(): number;
+  close(): Promise<void>;
+}
+
+/** Starts a provider on 127.0.0.1. */
+export async function startFakeProvider(options: FakeProviderOptions = {}): Promise<FakeProvider> {
+  const scripts: { match: (body: ChatBody) => boolean; steps: Step[] }[] = [];
+  const waiters: { count: number; resolve: (request: RecordedRequest) => void }[] = [];
+  let modelsAnswer: ModelsAnswer | null = null;
+
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '/', 'http://fake').pathname;
+    const isAllowed = !options.apiKey || request.headers.authorization === `Bearer ${options.apiKey}`;
+    if (request.method === 'POST' && path === '/v1/chat/completions') {
+      if (!isAllowed) return refuseKey(request, response);
+      return void complete(request, response);
+    }
+    if (request.method === 'GET' && path === '/v1/models') {
+      provider.modelRequests += 1;
+      if (!isAllowed) return refuseKey(request, response);
+      if (modelsAnswer === 'hang') return;
+      if (modelsAnswer) return json(response, modelsAnswer.status, modelsAnswer.body);
+      const data = (options.models ?? ['fake-model']).map((id) => ({
+        id,
+        object: 'model',
+        created: 1,
+        owned_by: 'fake',
+      }));
+      return json(response, 200, { object: 'list', data });
+    }
+    if (request.method === 'GET' && path === '/api/tags' && options.ollama) {
+      return json(response, 200, { models: options.ollama.map((name) => ({ name, model: name, size: 1 })) });
+    }
+    json(response, 404, { error: { message: 'not found', type: 'invalid_request_error' } });
+  });
+
+  async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let isGone = false;
+    let ended = (_aborted: boolean): void => {};
+    const gone = new Promise<void>((resolve) => {
+      response.on('close', () => {
+        isGone = true;
+        resolve();
+      });
+    });
+    const body = JSON.parse(await readText(request)) as ChatBody;
+    const recorded: RecordedRequest = {
+      body,
+      headers: request.headers,
+      aborted: false,
+      isOver: false,
+      ended: new Promise((resolve) => {
+        ended = resolve;
+      }),
+    };
+    void gone.then(() => {
+      recorded.aborted = !response.writableFinished;
+      recorded.isOver = true;
+      ended(recorded.aborted);
+    });
+    provider.requests.push(recorded);
+    for (const waiter of waiters) if (provider.requests.length >= waiter.count) waiter.resolve(recorded);
+
+    const faults = violationsOf(body);
+    provider.violations.push(...faults);
+    if (faults.length > 0 && options.strict !== false) {
+      return json(response, 400, { error: { message: faults.join('; '), type: 'invalid_request_error' } });
+    }
+    const at = scripts.findIndex(({ match }) => match(body));
+    const steps = at < 0 ? inlineSteps(body) : scripts.splice(at, 1)[0]!.steps;
+    if (body.stream) return playSteps(steps, { body, response, gone, isGone: () => isGone });
+    const text = steps.flatMap((step) => ('text' in step ? step.text : [])).join('');
+    const status = steps.find((step) => 'status' in step);
+    if (status) return json(response, status.status, status.body);
+    const message = { role: 'assistant', content: text };
+    json(response, 200, {
+      id: 'chatcmpl-fake',
+      object: 'chat.completion',
+      created: 1,
+      model: body.model,
+      choices: [{ index: 0, message, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 10, completion_tokens: 7, total_tokens: 17 },
+    });
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const provider: FakeProvider = {
+    port,
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests: [],
+    violations: [],
+    modelRequests: 0,
+    script: (match, steps) => void scripts.push({ match, steps }),
+    next: (...steps) => void scripts.push({ match: () => true, steps }),
+    hold: createHold,
+    answerModels: (answer) => {
+      modelsAnswer = answer;
+    },
+    waitForRequests: (count) =>
+      new Promise((resolve) => {
+        const last = provider.requests[count - 1];
+        if (last) resolve(last);
+        else waiters.push({ count, resolve });
+      }),
+    running: () => provider.requests.filter(({ isOver }) => !isOver).length,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return provider;
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+function refuseKey(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  const message = `Incorrect API key provided: ${request.headers.authorization ?? 'none'}.`;
+  json(response, 401, { error: { message, type: 'invalid_request_error', code: 'invalid_api_key' } });
+}
+
+if (process.argv[1] && import.meta.url === new URL(`file://${process.argv[1]}`).href) {
+  const { values } = parseArgs({
+    options: { port: { type: 'string', default: '0' }, model: { type: 'string', multiple: true } },
+  });
+  const provider = await startFakeProvider({
+    port: Number(values.port),
+    ...(values.model ? { models: values.model } : {}),
+  });
+  process.stdout.write(`${JSON.stringify({ port: provider.port })}\n`);
+}

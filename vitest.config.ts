@@ -1,0 +1,20 @@
+// The suite of `npm test`: everything but the long tests. With TURNKEEP_TEST_REPORT a JSON report is written there
+// besides, for .ci/run to count from.
+
+import { defineConfig } from 'vitest/config';
+
+const report = process.env.TURNKEEP_TEST_REPORT;
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/long/**'],
+    // Many tests start servers and kill child processes: forks keep their signals and native modules apart.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 20_000,
+    reporters: report ? ['default', 'json'] : ['default'],
+    ...(report ? { outputFile: { json: report } } : {}),
+  },
+});
