@@ -11,6 +11,7 @@ import type { MessageComplete } from '../core/events.ts';
 import { type FoldEnd, finalRow } from '../core/fold.ts';
 import type { Admission, Message, Outcome, TurnError } from '../core/terms.ts';
 import { createTextJoiner, wellFormedJson } from '../core/text.ts';
+import { deriveTitle } from '../core/title.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { LiveRun, LiveSession } from '../live/live-session.ts';
 import type { Requests } from '../live/requests.ts';
@@ -149,9 +150,22 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     }
   }
 
+  /** A conversation without a title gets one from its first words. It can do without, so trouble here is no trouble. */
+  async function giveTitle(sessionId: string, text: string): Promise<void> {
+    try {
+      const session = await stores.sessions.get(sessionId);
+      const title = session?.title === null ? deriveTitle(text) : null;
+      if (title === null) return;
+      await stores.sessions.patch(sessionId, { title, title_source: 'derived' }, { now: now(), revision: null });
+    } catch (error) {
+      log.warn({ err: error, session_id: sessionId }, 'no title could be given');
+    }
+  }
+
   return async function runTurn(live, run, fence, admission) {
     const sessionId = live.sessionId;
     reached('claimed');
+    await giveTitle(sessionId, admission.text);
     parts.onChange(sessionId, 'started');
     const prompt: Message = {
       id: `${run.runId}.0`,

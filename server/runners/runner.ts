@@ -23,7 +23,7 @@ export interface Turn {
   runId: string;
   /** The prompt. */
   input: string;
-  /** The session's model as the runner knows it (without the provider's prefix). */
+  /** The session's model, `<provider>/<model>` or `builtin`. */
   model: string;
   /** Absolute path of the session's workspace, or null when it has none. */
   workspace: string | null;

@@ -1,10 +1,10 @@
 /**
  * What a provider's failure means for the turn: its code, whether trying again can help, and a sentence that says what
- * was wrong and what to do. Decided by the provider's machine words first, then by HTTP status and kind of
- * exception; by the wording only where a provider offers nothing else (the one table at the end of this file).
+ * was wrong and what to do. Decided by the kind of exception here, by the provider's words and status in failure-words.
  */
 import type { TurnError, TurnErrorCode } from '../../core/terms.ts';
 import type { ProviderConfig } from '../provider.ts';
+import { answerCodeOf } from './failure-words.ts';
 import type { Problem } from './problem.ts';
 import { oneLine, redactKey } from './redact.ts';
 
@@ -97,7 +97,7 @@ function notAStream(context: FailureContext): TurnError {
 function ofAnswer(problem: Problem, context: FailureContext): TurnError {
   const { provider, model } = context;
   const { name } = provider;
-  const code = codeOf(problem);
+  const code = answerCodeOf(problem);
   const status = problem.status ? ` (HTTP ${problem.status})` : '';
   const words = problem.text ? oneLine(redactKey(problem.text, provider.apiKey)) : '';
   const said = words ? ` It said: "${words}"` : '';
@@ -150,107 +150,3 @@ const isTransient = (status: number | null): boolean =>
 function hostOf(provider: ProviderConfig): string {
   return URL.canParse(provider.baseUrl) ? new URL(provider.baseUrl).host : 'its address';
 }
-
-type AnswerCode =
-  | 'rate_limited'
-  | 'quota'
-  | 'context_too_long'
-  | 'auth'
-  | 'model_not_found'
-  | 'content_filter'
-  | 'wrong_address'
-  | 'provider_error';
-
-/** Words that providers use in `code`, `type`, `status` and `reason`. */
-const BY_WORD: Record<string, AnswerCode> = {
-  insufficient_quota: 'quota',
-  quota_exceeded: 'quota',
-  billing_hard_limit_reached: 'quota',
-  billing_not_active: 'quota',
-  billing_error: 'quota',
-  insufficient_balance: 'quota',
-  payment_required: 'quota',
-  rate_limit_exceeded: 'rate_limited',
-  rate_limit_error: 'rate_limited',
-  too_many_requests: 'rate_limited',
-  resource_exhausted: 'rate_limited',
-  context_length_exceeded: 'context_too_long',
-  exceed_context_size_error: 'context_too_long',
-  string_above_max_length: 'context_too_long',
-  request_too_large: 'context_too_long',
-  invalid_api_key: 'auth',
-  api_key_invalid: 'auth',
-  authentication_error: 'auth',
-  invalid_authentication_error: 'auth',
-  permission_error: 'auth',
-  permission_denied: 'auth',
-  unauthenticated: 'auth',
-  account_deactivated: 'auth',
-  model_not_found: 'model_not_found',
-  model_not_available: 'model_not_found',
-  model_decommissioned: 'model_not_found',
-  deploymentnotfound: 'model_not_found',
-  content_filter: 'content_filter',
-  content_policy_violation: 'content_filter',
-  responsibleaipolicyviolation: 'content_filter',
-  data_inspection_failed: 'content_filter',
-  overloaded_error: 'provider_error',
-  server_error: 'provider_error',
-  unavailable_error: 'provider_error',
-};
-
-/** Statuses that mean one thing at every provider. */
-const BY_STATUS: Record<number, AnswerCode> = {
-  401: 'auth',
-  402: 'quota',
-  403: 'auth',
-  405: 'wrong_address',
-  413: 'context_too_long',
-  429: 'rate_limited',
-};
-
-function codeOf(problem: Problem): AnswerCode {
-  // A request that is too large for the account's rate is too large for ever: the status knows better than the word.
-  if (problem.status === 413) return 'context_too_long';
-  const word = problem.codes.find((candidate) => Object.hasOwn(BY_WORD, candidate));
-  if (word) return BY_WORD[word]!;
-  const worded = BY_WORDING.find(
-    ({ statuses, pattern }) => statuses.includes(problem.status) && pattern.test(problem.text ?? ''),
-  );
-  if (worded) return worded.code;
-  if (problem.status === 404) return problem.text === null ? 'wrong_address' : 'model_not_found';
-  return (problem.status !== null && BY_STATUS[problem.status]) || 'provider_error';
-}
-
-/**
- * Wordings of providers that say no more than a sentence (vLLM, LM Studio, llama.cpp, Anthropic's and Google's
- * compatible endpoints, gateways), each only where the status leaves it open. `null` is an error inside a stream.
- */
-const BY_WORDING: { code: AnswerCode; statuses: (number | null)[]; pattern: RegExp }[] = [
-  {
-    code: 'context_too_long',
-    statuses: [null, 400, 422, 500],
-    pattern: /context (length|window|size)|maximum context|prompt is too long|context the overflows|too many tokens/i,
-  },
-  {
-    code: 'quota',
-    statuses: [null, 400, 403, 429],
-    pattern: /insufficient (quota|balance|credit|funds)|exceeded your current quota|credit balance is too low/i,
-  },
-  {
-    code: 'auth',
-    statuses: [null, 400],
-    pattern: /(invalid|incorrect|expired) api key|api key (is |has )?(not valid|invalid|expired)/i,
-  },
-  {
-    code: 'content_filter',
-    statuses: [400, 403],
-    pattern: /content (filter|policy|management policy)|flagged|moderation/i,
-  },
-  { code: 'wrong_address', statuses: [404], pattern: /^(file |page )?not found\.?$|no route|unknown (request )?url/i },
-  {
-    code: 'model_not_found',
-    statuses: [null, 400],
-    pattern: /\bmodel\b.{0,120}(not found|does(n't| not) exist|no longer available)|no such model/i,
-  },
-];

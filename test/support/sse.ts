@@ -1,0 +1,118 @@
+/** A reader of server-sent events over a real socket. */
+import http from 'node:http';
+
+export interface SseEvent {
+  id: string | null;
+  type: string;
+  /** The raw `data:` text. */
+  data: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever the server says.
+  json: any;
+}
+
+export interface SseReader {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  /** Everything received so far, heartbeats left out. */
+  events: SseEvent[];
+  /** The whole text as received. */
+  text(): string;
+  /** Resolves with the first event (received already or later) that `wanted` accepts. */
+  next(wanted: (event: SseEvent) => boolean): Promise<SseEvent>;
+  /** Resolves when the server has ended the stream. */
+  ended: Promise<void>;
+  /** Drops the connection without a word. */
+  drop(): void;
+  /** Stops and starts reading from the socket. */
+  pause(): void;
+  resume(): void;
+}
+
+export interface SseOptions {
+  method?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+  limitMs?: number;
+}
+
+/** Parses a whole stream text into events. */
+export function parseSse(text: string): SseEvent[] {
+  const events: SseEvent[] = [];
+  for (const frame of text.split('\n\n').slice(0, -1)) {
+    let id: string | null = null;
+    let type = 'message';
+    const data: string[] = [];
+    for (const line of frame.split('\n')) {
+      if (line.startsWith('id: ')) id = line.slice(4);
+      else if (line.startsWith('event: ')) type = line.slice(7);
+      else if (line.startsWith('data: ')) data.push(line.slice(6));
+    }
+    if (data.length === 0) continue;
+    events.push({ id, type, data: data.join('\n'), json: JSON.parse(data.join('\n')) });
+  }
+  return events;
+}
+
+/** Opens a stream. Resolves when the headers are there. */
+export function openSse(url: string, options: SseOptions = {}): Promise<SseReader> {
+  const { method = 'GET', body, headers = {}, limitMs = 15_000 } = options;
+  return new Promise((resolve, reject) => {
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const request = http.request(url, {
+      method,
+      agent: false,
+      headers: {
+        accept: 'text/event-stream',
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    request.on('error', reject);
+    request.on('response', (response) => {
+      const events: SseEvent[] = [];
+      const waiting = new Set<() => void>();
+      let text = '';
+      let rest = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+        rest += chunk;
+        const end = rest.lastIndexOf('\n\n');
+        if (end < 0) return;
+        events.push(...parseSse(rest.slice(0, end + 2)).filter((event) => event.type !== 'heartbeat'));
+        rest = rest.slice(end + 2);
+        for (const look of waiting) look();
+      });
+      const ended = new Promise<void>((done) => response.on('close', () => done()));
+      response.on('error', () => {});
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        events,
+        text: () => text,
+        ended,
+        next(wanted) {
+          return new Promise((found, failed) => {
+            const timer = setTimeout(() => {
+              waiting.delete(look);
+              failed(new Error(`no such event; received: ${events.map((event) => event.type).join(' ')}`));
+            }, limitMs);
+            const look = (): void => {
+              const event = events.find(wanted);
+              if (!event) return;
+              clearTimeout(timer);
+              waiting.delete(look);
+              found(event);
+            };
+            waiting.add(look);
+            look();
+          });
+        },
+        drop: () => request.destroy(),
+        pause: () => response.pause(),
+        resume: () => response.resume(),
+      });
+    });
+    request.end(payload);
+  });
+}
