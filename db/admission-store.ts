@@ -33,7 +33,7 @@ function one(db: Db, sessionId: string, admissionId: string): Admission | null {
   return row ? toAdmission(row) : null;
 }
 
-/** Whether a claim is still the session's: started (or given up as unknown), same epoch, same generation on both sides. */
+/** Whether a claim is still the session's: started, same epoch, same generation on both sides. */
 function holds(db: Db, fence: Fence): boolean {
   const admission = one(db, fence.session_id, fence.admission_id);
   const session = db
@@ -184,9 +184,16 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
 
     markUnknown: (admissionId) =>
       state.write((db) => {
-        db.update(rows)
+        const marked = db
+          .update(rows)
           .set({ status: 'unknown' })
           .where(and(eq(rows.admissionId, admissionId), eq(rows.status, 'started')))
+          .returning({ sessionId: rows.targetSessionId })
+          .get();
+        if (!marked) return;
+        db.update(sessions)
+          .set({ runtimeRevision: sql`${sessions.runtimeRevision} + 1` })
+          .where(eq(sessions.id, marked.sessionId))
           .run();
       }),
 
@@ -236,7 +243,7 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .from(rows)
           .where(and(eq(rows.targetSessionId, sessionId), pending ? ne(rows.status, sql`'terminal'`) : undefined))
           .orderBy(desc(rows.seq))
-          .limit(limit)
+          .limit(pending ? -1 : limit) // Less than 0 is no limit.
           .all()
           .map(toAdmission)
           .reverse(),

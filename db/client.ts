@@ -10,6 +10,7 @@ import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import * as schema from './schema.ts';
 import { StorageTrouble, storageTroubleKind } from './storage-trouble.ts';
+import { hasWords } from './words.ts';
 
 export type Db = BetterSQLite3Database<typeof schema>;
 
@@ -58,6 +59,7 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   try {
     await patiently(() => checkOwner(sqlite, options.file));
     sqlite.pragma('foreign_keys = ON');
+    sqlite.function('has_words', { deterministic: true }, (text, q) => (hasWords(text, q) ? 1 : 0));
     await patiently(() => sqlite.pragma('journal_mode = WAL'));
     sqlite.pragma('synchronous = FULL');
     const migrations = MIGRATIONS_FOLDERS.flatMap((folder) => {

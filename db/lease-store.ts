@@ -1,5 +1,5 @@
 /** Leases: which process may run a session. `BEGIN IMMEDIATE` is the lock across processes (LE1). */
-import { and, eq, ne, sql } from 'drizzle-orm';
+import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { judgeLease, type LeaseOwner } from '../server/core/lease-rules.ts';
 import type { Db, StateDb } from './client.ts';
 import { activeSessions, sessionAdmissions } from './schema.ts';
@@ -67,6 +67,10 @@ export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore 
             and(
               eq(activeSessions.sessionId, sessionId),
               eq(activeSessions.pid, owner.pid),
+              // The same pid with another start time is another process.
+              owner.start === null
+                ? isNull(activeSessions.processStartTime)
+                : eq(activeSessions.processStartTime, owner.start),
               eq(activeSessions.liveSessionId, owner.liveSessionId),
             ),
           )

@@ -1,5 +1,5 @@
 /** Sessions: create, list, patch, remove. The row owns title, flags, model, workspace, draft and the counters. */
-import { and, asc, desc, eq, inArray, ne, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, ne, type SQL, sql } from 'drizzle-orm';
 import type { Db, StateDb } from './client.ts';
 import { toOpenRow, toSessionRow } from './rows.ts';
 import { activeSessions, messages, projects, sessionAdmissions, sessions, sessionTombstones } from './schema.ts';
@@ -16,7 +16,11 @@ function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]>
     .select()
     .from(sessionAdmissions)
     .where(
-      and(ne(sessionAdmissions.status, sql`'terminal'`), inArray(sessionAdmissions.targetSessionId, [...sessionIds])),
+      and(
+        ne(sessionAdmissions.status, sql`'terminal'`),
+        // One variable, however many sessions: a statement has room for 32,766 of them.
+        sql`${sessionAdmissions.targetSessionId} IN (SELECT value FROM json_each(${JSON.stringify(sessionIds)}))`,
+      ),
     )
     .orderBy(asc(sessionAdmissions.seq))
     .all();
@@ -42,10 +46,7 @@ function listFilter(query: SessionListQuery): SQL | undefined {
   if (query.archived !== 'yes') parts.push(eq(sessions.archived, query.archived === 'only'));
   if (query.project_id !== null) parts.push(eq(sessions.projectId, query.project_id));
   if (query.source !== null) parts.push(eq(sessions.source, query.source));
-  for (const word of query.q?.split(/\s+/).filter(Boolean) ?? []) {
-    const pattern = `%${word.replaceAll(/[\\%_]/g, '\\$&')}%`;
-    parts.push(sql`${sessions.title} like ${pattern} escape '\\'`);
-  }
+  if (query.q !== null) parts.push(sql`has_words(${sessions.title}, ${query.q})`);
   return and(...parts);
 }
 
@@ -127,10 +128,12 @@ export function createSessionStore(state: StateDb): SessionStore {
         const seen = Object.entries(change).some(
           ([column, value]) => column !== 'draft' && before[column as keyof typeof before] !== value,
         );
-        db.update(sessions)
-          .set({ ...change, ...(seen ? { updatedAt: now, runtimeRevision: before.runtimeRevision + 1 } : {}) })
-          .where(eq(sessions.id, sessionId))
-          .run();
+        if (Object.keys(change).length > 0) {
+          db.update(sessions)
+            .set({ ...change, ...(seen ? { updatedAt: now, runtimeRevision: before.runtimeRevision + 1 } : {}) })
+            .where(eq(sessions.id, sessionId))
+            .run();
+        }
         return { kind: 'patched', session: readSession(db, sessionId)! };
       }),
 
@@ -189,12 +192,9 @@ export function createSessionStore(state: StateDb): SessionStore {
   };
 }
 
+/** The columns that a patch names; a field that is undefined is not one of them. */
 function columnsOf(patch: SessionPatch): Partial<typeof sessions.$inferInsert> {
   const { title_source, workspace, project_id, ...same } = patch;
-  return {
-    ...same,
-    ...(title_source === undefined ? {} : { titleSource: title_source }),
-    ...(workspace === undefined ? {} : { cwd: workspace }),
-    ...(project_id === undefined ? {} : { projectId: project_id }),
-  };
+  const change = { ...same, titleSource: title_source, cwd: workspace, projectId: project_id };
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 }

@@ -61,8 +61,10 @@ export function isAuthorised(request: FastifyRequest, credentials: Credentials, 
 }
 
 export function registerAccess(app: FastifyInstance, parts: AccessParts): void {
-  const { credentials, allowedOrigins } = parts;
-  const names = new Set([parts.host.toLowerCase(), ...parts.allowedHosts.map((name) => name.toLowerCase())]);
+  const { credentials } = parts;
+  // Written with a port or in capitals they mean the same; a bare IPv6 address is no host of a URL.
+  const names = new Set([parts.host, ...parts.allowedHosts].map((name) => hostName(name) ?? name.toLowerCase()));
+  const origins = new Set(parts.allowedOrigins.map((origin) => new URL(origin).origin));
 
   const acceptsHost = (header: string | undefined): boolean => {
     const name = header === undefined ? null : hostName(header);
@@ -78,7 +80,7 @@ export function registerAccess(app: FastifyInstance, parts: AccessParts): void {
       const site = request.headers['sec-fetch-site'];
       return site === undefined || site === 'same-origin' || site === 'none';
     }
-    if (allowedOrigins.includes(origin)) return true;
+    if (origins.has(origin)) return true;
     try {
       return new URL(origin).host === request.headers.host?.toLowerCase();
     } catch {

@@ -29,6 +29,7 @@ export const authRoutes =
         config: { public: true },
         schema: {
           summary: 'Whether a credential is needed, and whether this request bears one',
+          security: [],
           response: { 200: Type.Object({ auth_required: Type.Boolean(), logged_in: Type.Boolean() }) },
         },
       },
@@ -44,6 +45,7 @@ export const authRoutes =
         config: { public: true },
         schema: {
           summary: 'Get a cookie for the credential',
+          security: [],
           body: Type.Union([
             Type.Object({ token: Type.String({ maxLength: 4096 }) }, { additionalProperties: false }),
             Type.Object({ password: Type.String({ maxLength: 4096 }) }, { additionalProperties: false }),
@@ -69,7 +71,12 @@ export const authRoutes =
       '/api/auth/logout',
       {
         config: { public: true },
-        schema: { summary: 'Give the cookie back', response: { 200: OkBody } },
+        schema: {
+          summary: 'Give the cookie back',
+          security: [],
+          body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+          response: { 200: OkBody, ...refusals(400) },
+        },
       },
       async (request, reply) => {
         reply.header('set-cookie', cookie('', 0, request.protocol === 'https'));

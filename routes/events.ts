@@ -1,6 +1,6 @@
 /** The event streams: one session, or the session list and any number of sessions over one connection. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { parseSessionCursor } from '../server/core/cursor.ts';
 import { isSessionId } from '../server/core/ids.ts';
@@ -35,6 +35,20 @@ export function openSubscriber(
   return subscriber;
 }
 
+/** An error behind the headers can only end the stream; the reader comes back with its cursor. */
+export async function endOnError(
+  log: FastifyBaseLogger,
+  subscriber: Subscriber,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log.warn({ err: error }, 'a stream ended early');
+    subscriber.close('shutdown');
+  }
+}
+
 /** An EventSource repeats the cursor of its URL for ever: the header is newer. */
 const lastEventId = (request: FastifyRequest): string | null => {
   const header = request.headers['last-event-id'];
@@ -64,7 +78,7 @@ export const eventRoutes =
         await sessions.assertStreamable(sessionId);
         const cursor = lastEventId(request) ?? request.query.cursor ?? null;
         const subscriber = openSubscriber(reply, registry, limits, 'session');
-        await guarded(subscriber, () => attach({ sessionId, subscriber, cursor }));
+        await endOnError(app.log, subscriber, () => attach({ sessionId, subscriber, cursor }));
         return reply;
       },
     );
@@ -102,7 +116,7 @@ export const eventRoutes =
         const subscriber = openSubscriber(reply, registry, limits, 'many');
         registry.addListReader(subscriber);
         subscriber.offer([plainLiveEvent('sessions.changed', '', { session_id: null, reason: 'connected' })]);
-        await guarded(subscriber, async () => {
+        await endOnError(app.log, subscriber, async () => {
           await Promise.all([...wanted].map(([sessionId, cursor]) => attachOne(subscriber, sessionId, cursor)));
         });
         return reply;
@@ -125,16 +139,6 @@ export const eventRoutes =
           ? plainLiveEvent('session.deleted', sessionId, {})
           : plainLiveEvent('session.reset', sessionId, { reason: error.code });
         subscriber.offer([event]);
-      }
-    }
-
-    /** An error behind the headers can only end the stream; the reader comes back with its cursor. */
-    async function guarded(subscriber: Subscriber, work: () => Promise<void>): Promise<void> {
-      try {
-        await work();
-      } catch (error) {
-        app.log.warn({ err: error }, 'a stream ended early');
-        subscriber.close('shutdown');
       }
     }
   };

@@ -1,4 +1,5 @@
 /** How a refusal looks on the wire: one shape for every route, the HTTP parser, the 404 and the body limit (HT1). */
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, CATALOGUE, type ErrorCode, storageRefusal } from '../server/errors.ts';
@@ -11,6 +12,8 @@ const FRAMEWORK: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_JSON_BODY: 'bad_json',
   FST_ERR_CTP_EMPTY_JSON_BODY: 'bad_json',
   FST_ERR_BAD_URL: 'bad_request',
+  // A path out of the page's folder, or no path at all.
+  FST_STATIC_FORBIDDEN_PATH: 'not_found',
   FST_ERR_ASYNC_CONSTRAINT: 'bad_request',
 };
 
@@ -75,7 +78,7 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
   const { status, message } = CATALOGUE[code];
   const body = JSON.stringify({ error: message, code });
   socket.end(
-    `HTTP/1.1 ${status} ${code}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   );
 }

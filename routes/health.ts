@@ -23,6 +23,7 @@ export const healthRoutes =
         config: { public: true, anyHost: true },
         schema: {
           summary: 'Whether the process answers',
+          security: [],
           response: {
             200: Type.Object({
               status: Type.Literal('ok'),

@@ -11,7 +11,7 @@ import type { SubscriberLimits } from '../server/live/subscriber.ts';
 import { type AdmissionView, toAdmissionView } from '../server/sessions/admission-view.ts';
 import type { Prompts } from '../server/sessions/prompts.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
-import { openSubscriber } from './events.ts';
+import { endOnError, openSubscriber } from './events.ts';
 import { Admission, Limit, Message, Nullable, PromptParams, RequestKey, refusals, SessionParams } from './schemas.ts';
 
 export interface PromptRoutesParts {
@@ -105,7 +105,7 @@ export const promptRoutes =
         subscriber.close('finished');
         return;
       }
-      await parts.attach({ sessionId, subscriber, cursor: null, only: runId });
+      await endOnError(app.log, subscriber, () => parts.attach({ sessionId, subscriber, cursor: null, only: runId }));
     }
 
     app.get(

@@ -2,7 +2,7 @@
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { Ajv } from 'ajv';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
 import { AppError } from '../server/errors.ts';
@@ -15,6 +15,7 @@ import { docsRoutes, registerOpenApi } from './docs.ts';
 import { eventRoutes } from './events.ts';
 import { handleClientError, handleError, refuse } from './failures.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
+import { watchMethods } from './methods.ts';
 import { modelRoutes } from './models.ts';
 import { pageRoutes } from './page.ts';
 import { projectRoutes } from './projects.ts';
@@ -44,7 +45,9 @@ export interface ServerParts extends PromptRoutesParts, HealthParts {
 /** Bodies as they are; addresses and queries coerced. Fastify's own settings would drop unknown fields in silence. */
 function createValidators() {
   const body = new Ajv({ removeAdditional: false, coerceTypes: false, useDefaults: true, allErrors: false });
-  const query = new Ajv({ removeAdditional: false, coerceTypes: 'array', useDefaults: true, allErrors: false });
+  // Coercion makes numbers of "Infinity" and "1e999", and strict numbers have no minimum and no maximum.
+  const coerced = { coerceTypes: 'array', strictNumbers: false } as const;
+  const query = new Ajv({ removeAdditional: false, useDefaults: true, allErrors: false, ...coerced });
   return { body, query };
 }
 
@@ -52,10 +55,18 @@ function createValidators() {
 export async function createServer(parts: ServerParts): Promise<FastifyInstance> {
   const app = Fastify({
     loggerInstance: parts.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     trustProxy: parts.trustedProxies.length ? [...parts.trustedProxies] : false,
     bodyLimit: parts.bodyBytes,
     requestTimeout: parts.requestTimeoutMs,
+    http: {
+      // Node looks for late requests every 30 s, which would double the time-out.
+      connectionsCheckingInterval: Math.min(parts.requestTimeoutMs, 1000),
+      // And it takes the longer one of these two for the whole request.
+      headersTimeout: parts.requestTimeoutMs,
+      // Node would refuse a missing Host in words of its own; the Host check has ours.
+      requireHostHeader: false,
+    },
     keepAliveTimeout: 72_000,
     forceCloseConnections: true,
     clientErrorHandler: handleClientError,
@@ -97,6 +108,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     referrerPolicy: { policy: 'no-referrer' },
   });
   await registerOpenApi(app, parts.version);
+  const refuseOtherMethods = watchMethods(app);
   await app.register(
     async (api) => {
       await api.register(healthRoutes(parts));
@@ -117,6 +129,9 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       reply.redirect(`${parts.basePath}/`, 302),
     );
   }
+  refuseOtherMethods();
+  // An expectation that we do not know is nothing to refuse for, least of all in Node's words.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   // Streams have no end of their own: without this `close` would wait for their clients.
   app.addHook('preClose', async () => parts.registry.closeAll('shutdown'));
   return app;

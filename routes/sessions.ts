@@ -19,9 +19,9 @@ const ListQuery = Type.Object({
 });
 const SessionBody = Type.Object({ session: Session });
 
-/** ETag of what one can see of a session: begins with its revision; status and queue move without one. */
+/** ETag of what one can see of a session: begins with its revision; status, queue and draft move without one. */
 const etagOf = (session: SessionView): string =>
-  `"${session.revision}.${session.status}.${session.queue_length}.${session.message_count}"`;
+  `"${session.revision}.${createHash('sha256').update(JSON.stringify(session)).digest('base64url').slice(0, 22)}"`;
 
 /** Answers 304 when the client has this already. */
 function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
@@ -33,9 +33,9 @@ function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): bo
 /** The revision in an If-Match header. */
 function revisionOf(header: string | undefined): number | null {
   if (header === undefined || header.trim() === '*') return null;
-  const match = /^\s*"(\d{1,15})(\.[^"]*)?"\s*$/.exec(header);
+  const match = /^\s*("?)(\d{1,15})(\.[^"]*)?\1\s*$/.exec(header);
   if (!match) throw new AppError('bad_request', 'If-Match must be a quoted revision, for example "7".');
-  return Number(match[1]);
+  return Number(match[2]);
 }
 
 const writeCursor = (cursor: SessionListCursor): string =>
@@ -79,7 +79,9 @@ export const sessionRoutes =
       },
       async (request, reply) => {
         const key = request.headers['idempotency-key'];
-        const digest = createHash('sha256').update(JSON.stringify(request.body)).digest('hex');
+        const { title = null, model = null, workspace = null, project_id = null } = request.body;
+        const fields = JSON.stringify([title, model, workspace, project_id]);
+        const digest = createHash('sha256').update(fields).digest('hex');
         const { session } = await sessions.create(request.body, key === undefined ? null : { key, digest });
         return reply.code(201).send({ session });
       },

@@ -5,6 +5,7 @@
  * reported, because `model`, `agent`, `display` and `approvals` use the names of a Hermes config.yaml.
  */
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
@@ -54,7 +55,7 @@ const ConfigFile = Type.Object(
       {
         host: Type.String({ minLength: 1, default: '127.0.0.1' }),
         port: Type.Integer({ minimum: 0, maximum: 65535, default: 8787 }),
-        base_path: Type.String({ pattern: '^/([A-Za-z0-9._~-]+/?)*$', default: '/' }),
+        base_path: Type.String({ pattern: '^/$|^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?$', default: '/' }),
         trusted_proxies: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
         allowed_hosts: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
         allowed_origins: Type.Array(Type.String({ pattern: '^https?://[^/]+$' }), { default: [] }),
@@ -97,6 +98,7 @@ const SECTIONS = ['model', 'runner', 'agent', 'approvals', 'queue', 'live', 'jou
 
 /** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
 export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
+  if (flags.home === '') throw new ConfigError('--home is empty: name a folder.');
   return path.resolve(flags.home ?? (env.TURNKEEP_HOME || path.join(env.HOME || os.homedir(), '.turnkeep')));
 }
 
@@ -122,6 +124,11 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   const file = filled as FileConfig;
   const token = variables.TURNKEEP_TOKEN || null;
   if (token !== null && token.length < 8) throw new ConfigError('TURNKEEP_TOKEN must have at least 8 characters.');
+  const logLevel = variables.TURNKEEP_LOG_LEVEL || 'info';
+  if (!LOG_LEVELS.includes(logLevel)) {
+    throw new ConfigError(`TURNKEEP_LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${logLevel}".`);
+  }
+  checkProxies(file.server.trusted_proxies);
   checkBind(file.server.host, token);
   checkModel(file.model);
   return {
@@ -130,7 +137,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     home,
     token,
     apiKey: readKey(file.model, variables),
-    logLevel: variables.TURNKEEP_LOG_LEVEL || 'info',
+    logLevel,
     unknownKeys: unknownKeys(file),
   };
 }
@@ -156,7 +163,9 @@ function readYaml(file: string): Record<string, unknown> {
   try {
     value = parseYaml(text);
   } catch (error) {
-    throw new ConfigError(`${file} is not valid YAML: ${error instanceof Error ? error.message : String(error)}`);
+    // The first line says what and where; the lines after it quote the file, which may hold secrets of others.
+    const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
+    throw new ConfigError(`${file} is not valid YAML: ${what}`);
   }
   if (value === null || value === undefined) return {};
   if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(`${file} must hold keys and values.`);
@@ -174,8 +183,28 @@ function describe(problem: { instancePath: string; message: string; params?: obj
   const extra = problem.params && 'additionalProperties' in problem.params ? problem.params.additionalProperties : null;
   if (Array.isArray(extra)) return `config.yaml: ${key} has no key "${extra.join('", "')}".`;
   const found = key.split('.').reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], value);
-  const shown = found === undefined ? '' : ` (it is ${JSON.stringify(found)})`;
-  return `config.yaml: ${key} ${problem.message}${shown}.`;
+  // Whoever writes the key itself where its variable's name belongs must not find it in a log.
+  const shown = found === undefined || key === 'model.api_key_env' ? '' : ` (it is ${JSON.stringify(found)})`;
+  const allowed = problem.params && 'allowedValues' in problem.params ? problem.params.allowedValues : null;
+  const what = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : problem.message;
+  return `config.yaml: ${key} ${what}${shown}.`;
+}
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+
+/** Names that a proxy list may hold besides addresses and ranges. */
+const PROXY_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
+
+function checkProxies(proxies: readonly string[]): void {
+  for (const proxy of proxies) {
+    const [address = '', bits, ...rest] = proxy.split('/');
+    const most = isIP(address) === 4 ? 32 : 128;
+    const isRange = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= most);
+    if (PROXY_NAMES.includes(proxy) || (isIP(address) !== 0 && isRange && rest.length === 0)) continue;
+    throw new ConfigError(
+      `config.yaml: server.trusted_proxies must hold addresses, ranges such as 10.0.0.0/8, or ${PROXY_NAMES.join(', ')} (it holds "${proxy}").`,
+    );
+  }
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
@@ -213,7 +242,9 @@ function readKey(model: FileConfig['model'], variables: Record<string, string | 
   const key = variables[name];
   if (!key && model.provider !== 'builtin') {
     throw new ConfigError(
-      `The variable ${name} (model.api_key_env) holds no key. Set it in the environment or in <home>/.env.`,
+      // A name in other letters may be the key itself.
+      `The variable ${/^[A-Z][A-Z0-9_]*$/.test(name) ? name : 'that is named there'} (model.api_key_env) holds no key. ` +
+        'Set it in the environment or in <home>/.env.',
     );
   }
   return key || null;

@@ -32,7 +32,6 @@ export const CATALOGUE = {
   session_not_found: { status: 404, message: 'There is no session with this id.', retryable: false },
   project_not_found: { status: 404, message: 'There is no project with this id.', retryable: false },
   prompt_not_found: { status: 404, message: 'There is no prompt with this id in this session.', retryable: false },
-  request_not_found: { status: 404, message: 'There is no open question with this id.', retryable: false },
   method_not_allowed: { status: 405, message: 'This address does not take this method.', retryable: false },
   too_slow: { status: 408, message: 'The request did not arrive in time.', retryable: true },
   session_live: {
@@ -67,7 +66,11 @@ export const CATALOGUE = {
     retryable: false,
   },
   too_large: { status: 413, message: 'The request is too large.', retryable: false },
-  not_json: { status: 415, message: 'The body must be JSON (Content-Type: application/json).', retryable: false },
+  not_json: {
+    status: 415,
+    message: 'The body must be JSON and say so: with curl add -H "content-type: application/json".',
+    retryable: false,
+  },
   empty_prompt: { status: 422, message: 'The prompt is empty.', retryable: false },
   unsupported_mode: { status: 422, message: 'This mode of prompting is not available.', retryable: false },
   unsupported_attachments: { status: 422, message: 'Attachments are not available.', retryable: false },
@@ -113,12 +116,6 @@ export const CATALOGUE = {
     message: 'The disk is full. Nothing was changed; make room and try again.',
     retryable: true,
     retryAfter: 30,
-  },
-  session_coordination_unavailable: {
-    status: 503,
-    message: 'Who runs this session cannot be found out right now.',
-    retryable: true,
-    retryAfter: 1,
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

@@ -62,6 +62,7 @@ export function createDrain(parts: DrainParts): Drain {
     await parts.recover(sessionId);
     const session = await persist('read the queue', () => stores.sessions.get(sessionId));
     if (!session || session.open.length === 0) {
+      live.paused = null;
       await persist('lease', () => leases.releaseIdle(live));
       return false;
     }
@@ -102,9 +103,9 @@ export function createDrain(parts: DrainParts): Drain {
     const release = registry.hold(sessionId);
     try {
       do {
+        // An arming before the head is read is answered by that read: one check for each head and arming.
         task.again = false;
-        while (!stopped && (await step(sessionId, task)));
-      } while (task.again && !stopped);
+      } while (!stopped && ((await step(sessionId, task)) || task.again));
     } catch (error) {
       if (!(error instanceof GaveUp)) log.error({ err: error, session_id: sessionId }, 'the drain of a session failed');
     } finally {

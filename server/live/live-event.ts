@@ -72,12 +72,13 @@ export function plainLiveEvent(
   };
 }
 
-/** Joins two neighbouring deltas of one run into one with the place of the second. */
-export function mergeDeltas(first: LiveEvent, second: LiveEvent): LiveEvent {
-  const a = JSON.parse(first.json);
-  const b = JSON.parse(second.json);
-  b.payload.text = a.payload.text + b.payload.text;
-  return { ...second, json: JSON.stringify(b), encoded: new Map() };
+/** Joins neighbouring deltas of one run into one with the place of the last. */
+export function mergeDeltas(deltas: readonly LiveEvent[]): LiveEvent {
+  const last = deltas.at(-1)!;
+  if (deltas.length === 1) return last;
+  const envelope = JSON.parse(last.json);
+  envelope.payload.text = deltas.map((delta) => JSON.parse(delta.json).payload.text).join('');
+  return { ...last, json: JSON.stringify(envelope), encoded: new Map() };
 }
 
 /** Whether `mergeDeltas` may join these. */

@@ -46,7 +46,9 @@ export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryPa
 
   const reap = (sessionId: string): void => {
     const session = sessions.get(sessionId);
-    if (session && !session.run && session.attachments.size === 0 && !holds.has(sessionId)) sessions.delete(sessionId);
+    if (!session || session.run || session.attachments.size > 0 || holds.has(sessionId)) return;
+    // Why a queue does not move is known nowhere else.
+    if (session.paused === null) sessions.delete(sessionId);
   };
 
   return {

@@ -43,7 +43,8 @@ export interface Subscriber {
 }
 
 export function createSubscriber(sink: Sink, limits: SubscriberLimits): Subscriber {
-  let backlog: LiveEvent[] = [];
+  /** Groups of events that go out as one: deltas to be merged, or a single other event. */
+  let backlog: LiveEvent[][] = [];
   let backlogBytes = 0;
   let full = false;
   let ended = false;
@@ -67,7 +68,7 @@ export function createSubscriber(sink: Sink, limits: SubscriberLimits): Subscrib
     clearTimeout(deadline);
     full = false;
     if (ended || backlog.length === 0) return;
-    const events = backlog;
+    const events = backlog.map(mergeDeltas);
     backlog = [];
     backlogBytes = 0;
     send(events);
@@ -80,15 +81,10 @@ export function createSubscriber(sink: Sink, limits: SubscriberLimits): Subscrib
   };
 
   const keep = (event: LiveEvent): void => {
-    const last = backlog.at(-1);
-    if (last && canMerge(last, event)) {
-      const merged = mergeDeltas(last, event);
-      backlog[backlog.length - 1] = merged;
-      backlogBytes += merged.json.length - last.json.length;
-    } else {
-      backlog.push(event);
-      backlogBytes += event.json.length;
-    }
+    const group = backlog.at(-1);
+    if (group && canMerge(group[0]!, event)) group.push(event);
+    else backlog.push([event]);
+    backlogBytes += event.json.length;
     if (backlog.length > limits.backlogEvents || backlogBytes > limits.backlogBytes) end('overflow');
   };
 

@@ -38,7 +38,15 @@ export interface Prompts {
 export function createPrompts(parts: PromptsParts): Prompts {
   const { stores, registry } = parts;
 
-  async function view(admission: Admission): Promise<AdmissionView> {
+  /** Nobody sees an admission ended before its `message.complete` was shown (EV3): until then it runs. */
+  function presented(admission: Admission): Admission {
+    const shown = registry.peek(admission.session_id)?.run?.admissionId !== admission.admission_id;
+    if (shown || admission.status !== 'terminal') return admission;
+    return { ...admission, status: 'started', outcome: null, error: null };
+  }
+
+  async function view(stored: Admission): Promise<AdmissionView> {
+    const admission = presented(stored);
     if (admission.status !== 'queued') return toAdmissionView(admission);
     const pending = await stores.admissions.list(admission.session_id, { pending: true, limit: 1000 });
     const queued = pending.filter((one) => one.status === 'queued');
@@ -63,7 +71,7 @@ export function createPrompts(parts: PromptsParts): Prompts {
       await parts.sessions.get(sessionId);
       const admissions = await stores.admissions.list(sessionId, { pending, limit });
       let queued = 0;
-      return admissions.map((one) => toAdmissionView(one, one.status === 'queued' ? queued++ : undefined));
+      return admissions.map((one) => toAdmissionView(presented(one), one.status === 'queued' ? queued++ : undefined));
     },
 
     async waitForEnd(sessionId, admissionId, signal) {
@@ -95,7 +103,7 @@ export function createPrompts(parts: PromptsParts): Prompts {
 
     async completionWithoutJournal(sessionId, admissionId) {
       const admission = await stores.admissions.get(sessionId, admissionId);
-      if (!admission || admission.status !== 'terminal' || !admission.journal_pruned) return null;
+      if (admission?.status !== 'terminal' || !admission.journal_pruned) return null;
       const { run_id } = admission;
       if (admission.outcome === 'cancelled') return cancelledCompletion(sessionId, admissionId, run_id);
       const json = await finalMessage(admission);

@@ -101,15 +101,19 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   const view = (session: SessionRow): SessionView => toSessionView(session, registry.peek(session.session_id));
 
-  async function checked<T extends { model?: string | null; workspace?: string | null }>(input: T): Promise<T> {
-    if (input.model) {
-      const problem = parts.checkModel(input.model);
-      if (problem) throw new AppError('unknown_model', problem);
+  /** What can be stored of a caller's fields: a blank title is none, and what a field names must exist. */
+  async function checked<T extends CreateInput>(raw: T): Promise<T> {
+    const input = { ...raw };
+    if (typeof input.title === 'string') input.title = input.title.trim() === '' ? null : wellFormed(input.title);
+    if (typeof input.model === 'string') {
+      const problem = input.model === '' ? undefined : parts.checkModel(input.model);
+      if (problem !== null) throw new AppError('unknown_model', problem);
     }
-    if (input.workspace) {
+    if (typeof input.workspace === 'string') {
       const problem = await parts.checkWorkspace(input.workspace);
-      if (problem) throw new AppError('bad_workspace', problem);
+      if (problem !== null) throw new AppError('bad_workspace', problem);
     }
+    if (input.project_id === '') throw new AppError('unknown_project');
     return input;
   }
 
@@ -126,7 +130,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       for (;;) {
         const outcome = await stores.sessions.create({
           session_id: formatSessionId(now(), parts.newIdSuffix()),
-          title: input.title ? wellFormed(input.title) : null,
+          title: input.title ?? null,
           model: input.model ?? null,
           workspace: input.workspace ?? null,
           project_id: input.project_id ?? null,
@@ -151,8 +155,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
 
     async patch(sessionId, raw, revision) {
-      const input = await checked({ ...raw });
-      if (typeof input.title === 'string') input.title = wellFormed(input.title);
+      const input = await checked(raw);
       if (input.title !== undefined) input.title_source = input.title === null ? null : 'user';
       if (typeof input.draft === 'string') input.draft = wellFormed(input.draft);
       const outcome = await stores.sessions.patch(sessionId, input, { now: now(), revision });

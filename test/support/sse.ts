@@ -71,16 +71,21 @@ export function openSse(url: string, options: SseOptions = {}): Promise<SseReade
     request.on('response', (response) => {
       const events: SseEvent[] = [];
       const waiting = new Set<() => void>();
-      let text = '';
-      let rest = '';
+      const received: string[] = [];
+      let rest: string[] = [];
+      let last = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
-        text += chunk;
-        rest += chunk;
-        const end = rest.lastIndexOf('\n\n');
-        if (end < 0) return;
-        events.push(...parseSse(rest.slice(0, end + 2)).filter((event) => event.type !== 'heartbeat'));
-        rest = rest.slice(end + 2);
+        received.push(chunk);
+        rest.push(chunk);
+        const border = `${last}${chunk}`;
+        last = chunk.slice(-1);
+        // Frames may be many megabytes: joined only when one has ended.
+        if (!border.includes('\n\n')) return;
+        const whole = rest.join('');
+        const end = whole.lastIndexOf('\n\n');
+        events.push(...parseSse(whole.slice(0, end + 2)).filter((event) => event.type !== 'heartbeat'));
+        rest = [whole.slice(end + 2)];
         for (const look of waiting) look();
       });
       const ended = new Promise<void>((done) => response.on('close', () => done()));
@@ -89,7 +94,7 @@ export function openSse(url: string, options: SseOptions = {}): Promise<SseReade
         status: response.statusCode ?? 0,
         headers: response.headers,
         events,
-        text: () => text,
+        text: () => received.join(''),
         ended,
         next(wanted) {
           return new Promise((found, failed) => {

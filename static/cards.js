@@ -1,0 +1,189 @@
+/** Parts of a turn that fold: reasoning and tool calls; and the notes that say how a turn ended. */
+import { h, icon, setText } from './dom.js';
+import { copyButton } from './markdown.js';
+import { duration } from './times.js';
+
+/** Longest result that is shown at once, in characters. */
+const MOST_SHOWN = 20_000;
+
+/**
+ * A card that folds. What was opened stays open when the card is made anew.
+ * @param opened keys of the cards that the person opened
+ * @param fill makes the body, when it is first seen
+ */
+function createCard(kind, key, opened, summary, fill) {
+  const body = h('div.card-body');
+  const card = h(`details.card.${kind}`, {}, h('summary', {}, ...summary), body);
+  let filled = false;
+  const show = () => {
+    if (!card.open) return;
+    filled = true;
+    fill(body);
+  };
+  card.addEventListener('toggle', () => {
+    if (card.open) opened.add(key);
+    else opened.delete(key);
+    if (!filled) show();
+  });
+  card.open = opened.has(key);
+  show();
+  return {
+    element: card,
+    /** What it shows has changed. */
+    changed() {
+      filled = false;
+      show();
+    },
+  };
+}
+
+/** The reasoning of a message. `update(text, thinking)`. */
+export function createReasoning(key, opened) {
+  let text = '';
+  const label = h('span.card-name', {}, 'Reasoning');
+  const preview = h('span.card-preview');
+  const content = h('div.reasoning-text');
+  const card = createCard('reasoning', key, opened, [icon('thought'), label, preview], (body) => {
+    body.replaceChildren(content);
+    content.textContent = text;
+  });
+  return {
+    element: card.element,
+    update(next, thinking) {
+      setText(label, thinking ? 'Thinking…' : 'Reasoning');
+      if (next === text) return;
+      text = next;
+      setText(preview, text.slice(0, 120));
+      if (card.element.open) setText(content, text);
+      else card.changed();
+    },
+  };
+}
+
+/** A line for the head of a card from the arguments of a call. */
+export function previewOf(args) {
+  if (args === null || typeof args !== 'object') return args === undefined ? '' : String(args);
+  const values = Object.values(args).filter((value) => ['string', 'number', 'boolean'].includes(typeof value));
+  return values.join(' · ').slice(0, 120);
+}
+
+/** A tool call. `update({name, args, preview, result, is_error, duration_s}, running)`. */
+export function createTool(key, opened) {
+  let tool = {};
+  const name = h('span.card-name');
+  const preview = h('span.card-preview');
+  const state = h('span.card-state');
+  const card = createCard('tool', key, opened, [icon('tool'), name, preview, state], (body) => {
+    body.replaceChildren(
+      ...section('Arguments', tool.args === undefined ? null : JSON.stringify(tool.args, null, 2)),
+      ...section(tool.is_error ? 'Error' : 'Result', tool.result),
+    );
+  });
+  return {
+    element: card.element,
+    update(next, running) {
+      tool = next;
+      setText(name, tool.name);
+      setText(preview, tool.preview ?? previewOf(tool.args));
+      const done = tool.result !== undefined && tool.result !== null;
+      const status = done ? (tool.is_error ? 'failed' : 'done') : running ? 'running' : 'stopped';
+      if (card.element.dataset.status === status) return;
+      card.element.dataset.status = status;
+      const time = done && tool.duration_s !== undefined ? ` · ${duration(tool.duration_s)}` : '';
+      const words = { failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
+      state.replaceChildren(
+        ...(done ? [icon(tool.is_error ? 'cross' : 'check')] : []),
+        h('span', {}, words[status] + time),
+      );
+      card.changed();
+    },
+  };
+}
+
+function section(title, text) {
+  if (text === null || text === undefined || text === '') return [];
+  const pre = h('pre', { tabindex: '0' }, text.slice(0, MOST_SHOWN));
+  const parts = [
+    h(
+      'div.card-section',
+      {},
+      h('span', {}, title),
+      copyButton(() => text),
+    ),
+    pre,
+  ];
+  if (text.length > MOST_SHOWN) {
+    const rest = h('button', { type: 'button' }, `Show all ${text.length.toLocaleString()} characters`);
+    rest.addEventListener('click', () => {
+      pre.textContent = text;
+      rest.remove();
+    });
+    parts.push(rest);
+  }
+  return parts;
+}
+
+/** A to-do list of the agent. `update(todos)`. */
+export function createTodos() {
+  const element = h('ul.todos', { hidden: true, 'aria-label': 'What the agent plans' });
+  const words = { completed: 'done', in_progress: 'in progress', pending: 'to do' };
+  let shown = null;
+  return {
+    element,
+    update(todos) {
+      if (todos === shown) return;
+      shown = todos;
+      element.hidden = !todos?.length;
+      element.replaceChildren(
+        ...(todos ?? []).map((todo) =>
+          h(
+            'li',
+            { 'data-status': todo.status },
+            h('span.todo-mark', {}, todo.status === 'completed' ? icon('check') : null),
+            todo.content,
+            h('span.offscreen', {}, ` (${words[todo.status] ?? todo.status})`),
+          ),
+        ),
+      );
+    },
+  };
+}
+
+/** Whether a row is the marker of a turn that died. */
+export const isMarker = (row) => row.error?.code === 'interrupted' && row.id.endsWith('.m');
+
+/**
+ * How a turn ended, in words; null when it simply ended.
+ * @param status of a row, or of `message.complete`
+ */
+export function endOf(status, error) {
+  if (status === 'interrupted') {
+    const sentence = error?.message ?? 'It was stopped before it finished. What had been said until then is kept.';
+    return sentence.startsWith('Response interrupted')
+      ? { kind: 'interrupted', title: 'Response interrupted', text: sentence.replace(/^Response interrupted:?\s*/, '') }
+      : { kind: 'interrupted', title: 'Response interrupted', text: sentence };
+  }
+  if (status === 'partial') {
+    return {
+      kind: 'partial',
+      title: 'Recovered',
+      text: 'This is what had been received when the turn ended early.',
+    };
+  }
+  if (status === 'error') {
+    return { kind: 'error', title: 'This turn failed', text: error?.message ?? 'The server did not say why.' };
+  }
+  return null;
+}
+
+/** The note under a turn that did not simply end. @param onAgain puts its prompt back into the message box; or null */
+export function createNote({ kind, title, text }, onAgain = null) {
+  const symbol = { interrupted: 'pause', partial: 'check', error: 'alert', marker: 'alert' }[kind];
+  return h(
+    `div.note.note-${kind}`,
+    {},
+    icon(symbol),
+    h('p', {}, h('strong', {}, `${title}${text ? ': ' : ''}`), text),
+    onAgain && h('button', { type: 'button', onclick: onAgain }, 'Edit and send again'),
+  );
+}

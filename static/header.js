@@ -1,0 +1,98 @@
+/** The head of the conversation: its title, its model, and whether the page is connected. */
+import { h, iconButton, setText } from './dom.js';
+import { titleOf } from './session-list.js';
+
+/**
+ * @param actions `menu()`, `rename(id, title)`, `chooseModel(id)`, `refreshModels()`, `retry()`
+ * @returns `render(state, chosen)`, where `chosen` is the model for a conversation that does not exist yet
+ */
+export function createHeader({ root, banner, actions }) {
+  const menu = iconButton('menu', 'Conversations', {
+    onclick: () => actions.menu(),
+    'aria-controls': 'sidebar',
+    'aria-expanded': 'false',
+  });
+  menu.classList.add('menu');
+  const title = h('h1.title', {});
+  const rename = iconButton('pencil', 'Rename this conversation', { onclick: startRename });
+  const select = h('select', {
+    'aria-label': 'Model',
+    onchange: () => actions.chooseModel(select.value === '' ? null : select.value),
+    onfocus: () => actions.refreshModels(),
+  });
+  const word = h('span');
+  const pill = h('span.connection', { role: 'status' }, h('i', { 'aria-hidden': 'true' }), word);
+  root.append(menu, h('div.title-box', {}, title, rename), h('label.model', {}, select), pill);
+
+  const sentence = h('span');
+  const retry = h('button', { type: 'button', onclick: () => actions.retry() }, 'Try now');
+  banner.append(sentence, retry);
+
+  let open = null;
+  let connection = { kind: 'connecting' };
+  let modelsKey = '';
+
+  function startRename() {
+    const { sessionId, session } = open;
+    const input = h('input.rename', { value: session?.title ?? '', maxlength: '500', 'aria-label': 'Title' });
+    let done = false;
+    const finish = (save) => {
+      if (done) return;
+      done = true;
+      const typed = input.value.trim();
+      input.replaceWith(title);
+      if (save && typed !== (session?.title ?? '')) void actions.rename(sessionId, typed === '' ? null : typed);
+    };
+    input.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && !event.isComposing) finish(true);
+      if (event.key === 'Escape') finish(false);
+    });
+    input.addEventListener('blur', () => finish(true));
+    title.replaceWith(input);
+    input.select();
+  }
+
+  function renderModels(models, chosen) {
+    const key = JSON.stringify([models, chosen]);
+    if (key === modelsKey) return;
+    modelsKey = key;
+    const label = (id) => models?.models.find((model) => model.id === id)?.label ?? id;
+    const options = [h('option', { value: '' }, models ? `Default: ${label(models.default)}` : 'Default model')];
+    for (const model of models?.models ?? []) options.push(h('option', { value: model.id }, model.label));
+    if (chosen && !models?.models.some((model) => model.id === chosen)) {
+      options.push(h('option', { value: chosen }, `${chosen} (not available)`));
+    }
+    select.replaceChildren(...options);
+    select.value = chosen ?? '';
+    select.disabled = models === null;
+  }
+
+  function renderConnection() {
+    const seconds = Math.max(0, Math.ceil(((connection.at ?? 0) - Date.now()) / 1000));
+    const when = seconds > 0 ? ` in ${seconds} s` : '…';
+    const down = connection.kind === 'reconnecting' || connection.kind === 'offline';
+    const words = { live: 'live', connecting: 'connecting…', reconnecting: 'reconnecting…', offline: 'offline' };
+    pill.dataset.state = connection.kind;
+    setText(word, words[connection.kind]);
+    banner.hidden = !down;
+    if (!down) return;
+    const why = connection.kind === 'offline' ? 'This device is offline.' : 'Connection interrupted.';
+    setText(sentence, `${why} Reconnecting${when} What runs on the server goes on.`);
+  }
+  setInterval(renderConnection, 1000);
+
+  return {
+    render(state, chosen) {
+      open = state.open;
+      const name = open === null ? 'New conversation' : open.gone ? 'Gone' : titleOf(open.session);
+      setText(title, name);
+      rename.hidden = open === null || open.gone !== null || open.session === null;
+      renderModels(state.models, open === null ? chosen : (open.session?.model ?? null));
+      connection = state.connection;
+      renderConnection();
+      document.title = open === null ? 'Turnkeep' : `${name} · Turnkeep`;
+    },
+    menuOpen: (isOpen) => menu.setAttribute('aria-expanded', String(isOpen)),
+    focusMenu: () => menu.focus(),
+  };
+}

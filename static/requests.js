@@ -1,0 +1,76 @@
+/** Questions of the agent that wait for a person: approvals and clarifications. */
+import { h, icon } from './dom.js';
+
+const CHOICES = {
+  once: 'Allow once',
+  session: 'Allow in this conversation',
+  always: 'Always allow',
+  deny: 'Deny',
+};
+
+/**
+ * The card of an open question.
+ * @param answer sends the answer; resolves with a sentence when it was not taken, else null
+ */
+export function createRequestCard(request, answer) {
+  const problem = h('p.error', { role: 'alert' });
+  const card = h('section.request', { 'aria-label': 'The agent asks', 'data-request': request.id });
+  const send = async (body) => {
+    const controls = card.querySelectorAll('button, input');
+    for (const control of controls) control.disabled = true;
+    problem.textContent = (await answer(request.id, body)) ?? '';
+    if (problem.textContent) for (const control of controls) control.disabled = false;
+  };
+  card.append(...(request.kind === 'approval' ? approval(request.params, send) : clarify(request, send)), problem);
+  return card;
+}
+
+function approval({ tool_name: tool, command, description, choices = ['once', 'deny'] }, send) {
+  return [
+    h('h3', {}, icon('question'), `May ${tool ?? 'this'} run?`),
+    description ? h('p', {}, description) : '',
+    command ? h('pre', { tabindex: '0' }, command) : '',
+    h(
+      'div.request-actions',
+      {},
+      ...choices.map((choice, index) =>
+        h(
+          `button${choice === 'deny' ? '.danger-quiet' : index === 0 ? '.primary' : ''}`,
+          { type: 'button', 'data-choice': choice, onclick: () => send({ choice }) },
+          CHOICES[choice] ?? choice,
+        ),
+      ),
+    ),
+  ];
+}
+
+function clarify({ id, params }, send) {
+  const questions = params.questions ?? [];
+  const form = h('form', {
+    onsubmit: (event) => {
+      event.preventDefault();
+      const data = new FormData(form);
+      const answers = questions.map((one) => {
+        const given = [...data.getAll(one.qid), data.get(`${one.qid}:other`) ?? ''].filter((text) => text !== '');
+        return [one.qid, given.length ? given.join(', ') : null];
+      });
+      void send({ answers: Object.fromEntries(answers) });
+    },
+  });
+  for (const one of questions) form.append(question(one, id));
+  form.append(h('div.request-actions', {}, h('button.primary', { type: 'submit' }, 'Answer')));
+  return [h('h3', {}, icon('question'), 'The agent has a question'), form];
+}
+
+function question({ qid, question: text, choices = [], multi_select: many = false }, id) {
+  const fields = choices.map((choice) =>
+    h('label.choice', {}, h('input', { type: many ? 'checkbox' : 'radio', name: qid, value: choice }), choice),
+  );
+  const free = h('input', {
+    name: `${qid}:other`,
+    id: `${id}-${qid}`,
+    'aria-label': choices.length ? `Another answer to: ${text}` : text,
+    placeholder: choices.length ? 'Another answer' : 'Your answer',
+  });
+  return h('fieldset', {}, h('legend', {}, text), ...fields, free);
+}

@@ -1,0 +1,34 @@
+/**
+ * A server process that kills itself with SIGKILL at a named crash point: the n-th time that it is reached.
+ * Started by test/support/child-server.ts; arguments come as JSON in argv.
+ */
+import { pino } from 'pino';
+import { createApp } from '../../server/app.ts';
+import type { CrashPoint } from '../../server/authority/crash-points.ts';
+import { loadConfig } from '../../server/config.ts';
+
+export interface CrashServerOptions {
+  home: string;
+  crashAt: CrashPoint | null;
+  /** At which time of reaching it; 1 is the first. */
+  times: number;
+}
+
+const { home, crashAt, times } = JSON.parse(process.argv[2] ?? '{}') as CrashServerOptions;
+let left = times;
+
+const log = pino({ level: 'info' }, pino.destination({ fd: 2, sync: true }));
+const app = await createApp(loadConfig({ home, port: '0' }, process.env), log, {
+  discovery: [],
+  wordDelayMs: 2,
+  reached(point) {
+    if (point !== crashAt) return;
+    left -= 1;
+    if (left === 0) process.kill(process.pid, 'SIGKILL');
+  },
+});
+process.on('SIGTERM', () => {
+  void app.close().then(() => process.exit(0));
+});
+const port = await app.listen();
+process.stdout.write(`TURNKEEP_READY port=${port}\n`);

@@ -1,0 +1,127 @@
+/** The session store in memory. */
+import type { SessionListCursor, SessionStore } from '../../db/stores.ts';
+import { atomic, type MemoryState, openOf, rowOf, type StoredSession, touch } from './memory-state.ts';
+
+type Place = SessionListCursor;
+
+const placeOf = ({ pinned, activity, session_id }: StoredSession): Place => ({ pinned, activity, session_id });
+
+/** Negative when `a` comes before `b` in the list: pinned first, newest activity, then the greater id. */
+function order(a: Place, b: Place): number {
+  if (a.pinned !== b.pinned) return a.pinned ? -1 : 1;
+  if (a.activity !== b.activity) return b.activity - a.activity;
+  return a.session_id > b.session_id ? -1 : a.session_id < b.session_id ? 1 : 0;
+}
+
+function titleHas(title: string | null, q: string | null): boolean {
+  const words = q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+  return words.length === 0 || (title !== null && words.every((word) => title.toLowerCase().includes(word)));
+}
+
+export function createMemorySessions(state: MemoryState): SessionStore {
+  const hasProject = (id: string): boolean => state.projects.some((project) => project.project_id === id);
+
+  return {
+    create: (input) =>
+      atomic(() => {
+        if (input.create_key !== null) {
+          const same = [...state.sessions.values()].find((one) => one.create_key === input.create_key);
+          if (same && same.create_digest !== input.create_digest) return { kind: 'key_conflict' };
+          if (same) return { kind: 'existing', session: rowOf(state, same) };
+        }
+        if (input.project_id !== null && !hasProject(input.project_id)) return { kind: 'no_project' };
+        if (state.sessions.has(input.session_id) || state.tombstones.has(input.session_id)) return { kind: 'id_taken' };
+        const { now, ...named } = input;
+        const session: StoredSession = {
+          ...named,
+          title_source: input.title === null ? null : 'user',
+          created_at: now,
+          updated_at: now,
+          activity: now,
+          last_message_at: null,
+          message_count: 0,
+          pinned: false,
+          archived: false,
+          draft: '',
+          revision: 1,
+          generation: 0,
+          edit_number: 0,
+          edit_fence: null,
+          input_tokens: 0,
+          output_tokens: 0,
+          cost_usd: null,
+          context_used: null,
+          context_length: null,
+          flags: [],
+        };
+        state.sessions.set(session.session_id, session);
+        return { kind: 'created', session: rowOf(state, session) };
+      }),
+
+    get: (sessionId) =>
+      atomic(() => {
+        const session = state.sessions.get(sessionId);
+        return session ? rowOf(state, session) : null;
+      }),
+
+    list: (query) =>
+      atomic(() => {
+        const fitting = [...state.sessions.values()]
+          .filter((one) => query.archived === 'yes' || one.archived === (query.archived === 'only'))
+          .filter((one) => query.project_id === null || one.project_id === query.project_id)
+          .filter((one) => query.source === null || one.source === query.source)
+          .filter((one) => titleHas(one.title, query.q))
+          .sort((a, b) => order(placeOf(a), placeOf(b)));
+        const rest = fitting.filter((one) => query.cursor === null || order(query.cursor, placeOf(one)) < 0);
+        const page = rest.slice(0, query.limit);
+        const next = rest.length > query.limit ? placeOf(page.at(-1)!) : null;
+        return { sessions: page.map((one) => rowOf(state, one)), next, total: fitting.length };
+      }),
+
+    patch: (sessionId, patch, { now, revision }) =>
+      atomic(() => {
+        const session = state.sessions.get(sessionId);
+        if (!session) return { kind: 'not_found' };
+        if (revision !== null && revision !== session.revision) return { kind: 'revision_conflict' };
+        if (patch.project_id && !hasProject(patch.project_id)) return { kind: 'no_project' };
+        let seen = false;
+        for (const [key, value] of Object.entries(patch)) {
+          if (value === undefined || session[key as keyof typeof session] === value) continue;
+          Object.assign(session, { [key]: value });
+          if (key !== 'draft') seen = true;
+        }
+        if (seen) touch(session, now);
+        return { kind: 'patched', session: rowOf(state, session) };
+      }),
+
+    remove: (sessionId) =>
+      atomic(() => {
+        if (!state.sessions.has(sessionId)) return 'not_found';
+        if (openOf(state, sessionId).length > 0) return 'live';
+        state.admissions = state.admissions.filter((one) => one.session_id !== sessionId);
+        state.messages.delete(sessionId);
+        state.leases.delete(sessionId);
+        state.sessions.delete(sessionId);
+        state.tombstones.set(sessionId, false);
+        return 'removed';
+      }),
+
+    tombstones: () => atomic(() => [...state.tombstones].filter(([, gone]) => !gone).map(([id]) => id)),
+
+    filesRemoved: (sessionId) =>
+      atomic(() => {
+        if (state.tombstones.has(sessionId)) state.tombstones.set(sessionId, true);
+      }),
+
+    withOpenAdmissions: () =>
+      atomic(() => [...state.sessions.keys()].filter((sessionId) => openOf(state, sessionId).length > 0)),
+
+    flag: (sessionId, flag) =>
+      atomic(() => {
+        const session = state.sessions.get(sessionId);
+        if (!session || session.flags.includes(flag)) return;
+        session.flags.push(flag);
+        touch(session, null);
+      }),
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * What the memory stores share: all state as plain values, and the questions that several stores ask of it. Nothing
+ * here is durable and nothing waits; it is the meaning of the store interfaces, written as simply as it can be.
+ */
+import type { AliveProbe, LeaseRequest, OpenRow, Project, SessionRow } from '../../db/stores.ts';
+import { judgeLease, type LeaseOwner } from '../../server/core/lease-rules.ts';
+import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
+
+export interface StoredSession extends Omit<SessionRow, 'open'> {
+  /** Newest activity, epoch seconds. */
+  activity: number;
+  create_key: string | null;
+  create_digest: string | null;
+}
+
+export interface MemoryState {
+  sessions: Map<string, StoredSession>;
+  /** In order of acceptance. */
+  admissions: Admission[];
+  /** How many admissions there ever were. */
+  accepted: number;
+  messages: Map<string, Message[]>;
+  leases: Map<string, LeaseOwner>;
+  epochs: (ProcessIdentity & { ended: boolean })[];
+  projects: (Project & { created: number })[];
+  /** Whether the files of a deleted session are gone too. */
+  tombstones: Map<string, boolean>;
+}
+
+export const emptyState = (): MemoryState => ({
+  sessions: new Map(),
+  admissions: [],
+  accepted: 0,
+  messages: new Map(),
+  leases: new Map(),
+  epochs: [],
+  projects: [],
+  tombstones: new Map(),
+});
+
+/** Runs `work` as one transaction: nobody else runs in between, and what it gives away is a copy. */
+export async function atomic<T>(work: () => T): Promise<T> {
+  return structuredClone(work());
+}
+
+/** The admissions of a session that have not ended, in order. */
+export const openOf = (state: MemoryState, sessionId: string): Admission[] =>
+  state.admissions.filter((one) => one.session_id === sessionId && one.status !== 'terminal');
+
+/** A session as its readers see it. */
+export function rowOf(state: MemoryState, session: StoredSession): SessionRow {
+  const { activity: _activity, create_key: _key, create_digest: _digest, ...row } = session;
+  const open = openOf(state, session.session_id).map(
+    ({ admission_id, run_id, sequence, status, started_at, epoch }): OpenRow => ({
+      admission_id,
+      run_id,
+      sequence,
+      status: status as OpenRow['status'],
+      started_at,
+      epoch,
+    }),
+  );
+  return { ...row, open };
+}
+
+/** Marks a change that a person can see. @param now epoch seconds; null leaves `updated_at` */
+export function touch(session: StoredSession, now: number | null): void {
+  session.revision += 1;
+  if (now !== null) session.updated_at = now;
+}
+
+/** Takes or keeps a lease by the rules of the core. */
+export function takeLease(state: MemoryState, sessionId: string, request: LeaseRequest, alive: AliveProbe) {
+  const others = request.cap === null ? [] : [...state.leases].filter(([id]) => id !== sessionId).map(([, it]) => it);
+  const verdict = judgeLease(request.owner, state.leases.get(sessionId) ?? null, others, request.cap, alive);
+  if (verdict.kind === 'not_owned') return { kind: 'not_owned' as const, holder: verdict.holder };
+  if (verdict.kind === 'capacity') return { kind: 'capacity' as const };
+  for (const [id, owner] of state.leases) if (verdict.prune.includes(owner)) state.leases.delete(id);
+  if (!verdict.renew) state.leases.set(sessionId, { ...request.owner });
+  return { kind: 'granted' as const };
+}

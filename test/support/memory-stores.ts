@@ -1,0 +1,87 @@
+/**
+ * All stores in plain memory: the reference that says what the interfaces in db/stores.ts mean. The contract suite runs
+ * over it and over SQLite; where the two disagree one of them is wrong.
+ */
+import type { AliveProbe, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
+import { createMemoryAdmissions } from './memory-admissions.ts';
+import { createMemoryMessages } from './memory-search.ts';
+import { createMemorySessions } from './memory-sessions.ts';
+import { atomic, emptyState, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
+
+/** Empty stores. @param alive whether a process still lives */
+export function createMemoryStores(alive: AliveProbe): Stores {
+  const state = emptyState();
+  return {
+    sessions: createMemorySessions(state),
+    messages: createMemoryMessages(state),
+    admissions: createMemoryAdmissions(state, alive),
+    leases: createMemoryLeases(state, alive),
+    epochs: createMemoryEpochs(state),
+    projects: createMemoryProjects(state),
+    dataVersion: () => 0, // There is no other connection.
+    probe: async () => {},
+    close: () => {},
+  };
+}
+
+function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
+  return {
+    acquire: (sessionId, request) => atomic(() => takeLease(state, sessionId, request, alive)),
+
+    releaseIdle: (sessionId, owner) =>
+      atomic(() => {
+        const held = state.leases.get(sessionId);
+        const ours =
+          held?.pid === owner.pid && held.start === owner.start && held.liveSessionId === owner.liveSessionId;
+        return ours && openOf(state, sessionId).length === 0 && state.leases.delete(sessionId);
+      }),
+
+    holder: (sessionId) => atomic(() => state.leases.get(sessionId) ?? null),
+  };
+}
+
+function createMemoryEpochs(state: MemoryState): EpochStore {
+  return {
+    begin: ({ process }) => atomic(() => state.epochs.push({ ...process, ended: false })),
+    end: (epoch) =>
+      atomic(() => {
+        const known = state.epochs[epoch - 1];
+        if (known) known.ended = true;
+      }),
+    process: (epoch) => atomic(() => state.epochs[epoch - 1] ?? null),
+  };
+}
+
+function createMemoryProjects(state: MemoryState): ProjectStore {
+  const bare = ({ project_id, name, color }: MemoryState['projects'][number]) => ({ project_id, name, color });
+  return {
+    list: () => atomic(() => state.projects.toSorted((a, b) => a.created - b.created).map(bare)),
+
+    create: (project, now) =>
+      atomic(() => {
+        state.projects.push({ ...project, created: now });
+        return project;
+      }),
+
+    patch: (projectId, patch) =>
+      atomic(() => {
+        const project = state.projects.find((one) => one.project_id === projectId);
+        if (!project) return null;
+        if (patch.name !== undefined) project.name = patch.name;
+        if (patch.color !== undefined) project.color = patch.color;
+        return bare(project);
+      }),
+
+    remove: (projectId, now) =>
+      atomic(() => {
+        if (!state.projects.some((one) => one.project_id === projectId)) return null;
+        state.projects = state.projects.filter((one) => one.project_id !== projectId);
+        const changed = [...state.sessions.values()].filter((one) => one.project_id === projectId);
+        for (const session of changed) {
+          session.project_id = null;
+          touch(session, now);
+        }
+        return changed.map((one) => one.session_id);
+      }),
+  };
+}
