@@ -55,6 +55,7 @@ const MIGRATIONS_FOLDERS = ['./migrations', '../../db/migrations'];
  */
 export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   const patiently = <T>(attempt: () => T): Promise<T> => waitWhileBusy(options, attempt);
+  await patiently(() => lookFirst(options.file));
   const sqlite = await patiently(() => new Database(options.file, { timeout: 0 }));
   try {
     await patiently(() => checkOwner(sqlite, options.file));
@@ -103,12 +104,31 @@ async function waitWhileBusy<T>(
   }
 }
 
+/**
+ * Looks at a file without opening it for writing: to close a connection that could write may itself change a database,
+ * by the checkpoint of a WAL that its program left behind.
+ */
+function lookFirst(file: string): void {
+  let sqlite: Database.Database | null = null;
+  try {
+    sqlite = new Database(file, { readonly: true, timeout: 0 });
+    checkOwner(sqlite, file);
+  } catch (error) {
+    // Not there yet, or only its next writer can finish what was left half: the connection for writing will tell.
+    if (!(error instanceof Database.SqliteError) || !/^SQLITE_(CANTOPEN|READONLY)/.test(error.code)) throw error;
+  } finally {
+    sqlite?.close();
+  }
+}
+
 /** Refuses a file that another program made: it is never migrated, checkpointed or locked for writing. */
 function checkOwner(sqlite: Database.Database, file: string): void {
-  const owner = sqlite.pragma('application_id', { simple: true });
-  if (owner === APPLICATION_ID) return;
-  const tables = sqlite.prepare('SELECT count(*) AS n FROM sqlite_master').get() as { n: number };
-  if (owner === 0 && tables.n === 0) return;
+  // Both answers from one view: another process may be making the file right now.
+  const { owner, tables } = sqlite.transaction(() => ({
+    owner: sqlite.pragma('application_id', { simple: true }),
+    tables: sqlite.prepare('SELECT count(*) FROM sqlite_master').pluck().get(),
+  }))();
+  if (owner === APPLICATION_ID || (owner === 0 && tables === 0)) return;
   throw new StateDbRefused(
     `${file} belongs to another program. Start with another home (--home DIR), so that nothing of it is changed.`,
   );
@@ -118,29 +138,24 @@ type Migrations = ReturnType<typeof readMigrationFiles>;
 
 /** Applies what is missing in one transaction, after a copy of a database that already has data. */
 function migrate(sqlite: Database.Database, migrations: Migrations, { file, now }: StateDbOptions): void {
-  const applied = (): number => {
-    sqlite.exec('CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)');
-    const row = sqlite.prepare('SELECT max(version) AS version FROM schema_version').get() as {
-      version: number | null;
-    };
-    return row.version ?? 0;
-  };
-  const known = sqlite.prepare("SELECT count(*) AS n FROM sqlite_master WHERE name = 'schema_version'").get() as {
-    n: number;
-  };
-  const before = known.n === 0 ? 0 : applied();
-  if (before > migrations.length) {
+  const version = (): number => {
+    const known = sqlite.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").pluck().get();
+    if (known === 0) return 0;
+    const applied = sqlite.prepare('SELECT coalesce(max(version), 0) FROM schema_version').pluck().get() as number;
+    if (applied <= migrations.length) return applied;
     throw new StateDbRefused(
-      `${file} was written by a newer Turnkeep (schema ${before}, this one knows ${migrations.length}). ` +
+      `${file} was written by a newer Turnkeep (schema ${applied}, this one knows ${migrations.length}). ` +
         'Start the newer version, or a copy of the home made before the update.',
     );
-  }
-  if (before === migrations.length) return;
-  if (before > 0)
-    sqlite.prepare('VACUUM INTO ?').run(`${file}.before-schema-${migrations.length}-${Math.floor(now())}`);
+  };
+  if (version() === migrations.length) return;
   sqlite
     .transaction(() => {
-      const from = applied(); // Another process may have been faster.
+      const from = version(); // Another process may have been faster.
+      if (from === migrations.length) return;
+      // Under the lock, so that one process makes one copy: a try that found the database locked has left none.
+      if (from > 0) copyTo(file, `${file}.before-schema-${migrations.length}-${Math.floor(now())}`);
+      sqlite.exec('CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)');
       for (const [index, migration] of migrations.entries()) {
         if (index < from) continue;
         for (const statement of migration.sql) sqlite.exec(statement);
@@ -149,4 +164,14 @@ function migrate(sqlite: Database.Database, migrations: Migrations, { file, now 
       sqlite.pragma(`application_id = ${APPLICATION_ID}`);
     })
     .immediate();
+}
+
+/** Copies what is committed. By a connection of its own, for `VACUUM` works in no transaction. */
+function copyTo(file: string, copy: string): void {
+  const reader = new Database(file, { readonly: true, timeout: 0 });
+  try {
+    reader.prepare('VACUUM INTO ?').run(copy);
+  } finally {
+    reader.close();
+  }
 }

@@ -10,7 +10,7 @@ import { plainLiveEvent } from '../server/live/live-event.ts';
 import type { LiveRegistry } from '../server/live/registry.ts';
 import { createSubscriber, type Subscriber, type SubscriberLimits } from '../server/live/subscriber.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
-import { refusals, SessionParams } from './schemas.ts';
+import { EventStream, refusals, SessionParams } from './schemas.ts';
 import { createSseSink, type IdForm, openSse, SSE_HEADERS } from './wire/sse.ts';
 
 export interface EventRoutesParts {
@@ -57,6 +57,17 @@ const lastEventId = (request: FastifyRequest): string | null => {
 
 const STREAM = { config: { stream: true }, exposeHeadRoute: false } as const;
 
+/** The sessions that a reader of many wants, each with its cursor. */
+function wantedSessions(texts: readonly string[]): Map<string, string | null> {
+  const wanted = new Map<string, string | null>();
+  for (const text of texts) {
+    const { sessionId, cursor } = parseSessionCursor(text);
+    if (!isSessionId(sessionId)) throw new AppError('bad_request', `"${sessionId}" is not the id of a session.`);
+    wanted.set(sessionId, cursor);
+  }
+  return wanted;
+}
+
 /** HEAD on a stream: its headers, then the end. */
 const head = (reply: FastifyReply) => reply.headers(SSE_HEADERS).send();
 
@@ -67,21 +78,17 @@ export const eventRoutes =
       summary: 'Events of one session: what follows the cursor, or a snapshot; then live',
       params: SessionParams,
       querystring: Type.Object({ cursor: Type.Optional(Type.String()) }),
-      response: refusals(400, 404, 423, 503),
+      response: { 200: EventStream, ...refusals(400, 404, 423, 503) },
     };
 
-    app.get(
-      '/api/sessions/:id/events',
-      { ...STREAM, schema: { ...one, produces: ['text/event-stream'] } },
-      async (request, reply) => {
-        const sessionId = request.params.id;
-        await sessions.assertStreamable(sessionId);
-        const cursor = lastEventId(request) ?? request.query.cursor ?? null;
-        const subscriber = openSubscriber(reply, registry, limits, 'session');
-        await endOnError(app.log, subscriber, () => attach({ sessionId, subscriber, cursor }));
-        return reply;
-      },
-    );
+    app.get('/api/sessions/:id/events', { ...STREAM, schema: one }, async (request, reply) => {
+      const sessionId = request.params.id;
+      await sessions.assertStreamable(sessionId);
+      const cursor = lastEventId(request) ?? request.query.cursor ?? null;
+      const subscriber = openSubscriber(reply, registry, limits, 'session');
+      await endOnError(app.log, subscriber, () => attach({ sessionId, subscriber, cursor }));
+      return reply;
+    });
 
     app.head(
       '/api/sessions/:id/events',
@@ -95,37 +102,29 @@ export const eventRoutes =
     const many = {
       summary: 'Events of the session list and of any number of sessions (session=<id> or session=<id>@<cursor>)',
       querystring: Type.Object({ session: Type.Optional(Type.Array(Type.String(), { maxItems: 50 })) }),
-      response: refusals(400, 503),
+      response: { 200: EventStream, ...refusals(400, 503) },
     };
 
-    app.get(
-      '/api/events',
-      { ...STREAM, schema: { ...many, produces: ['text/event-stream'] } },
-      async (request, reply) => {
-        const wanted = new Map<string, string | null>();
-        for (const text of request.query.session ?? []) {
-          const { sessionId, cursor } = parseSessionCursor(text);
-          if (!isSessionId(sessionId)) throw new AppError('bad_request', `"${sessionId}" is not the id of a session.`);
-          wanted.set(sessionId, cursor);
-        }
-        const last = lastEventId(request);
-        if (last !== null) {
-          const { sessionId, cursor } = parseSessionCursor(last);
-          if (cursor !== null && wanted.has(sessionId)) wanted.set(sessionId, cursor);
-        }
-        const subscriber = openSubscriber(reply, registry, limits, 'many');
-        registry.addListReader(subscriber);
-        subscriber.offer([plainLiveEvent('sessions.changed', '', { session_id: null, reason: 'connected' })]);
-        await endOnError(app.log, subscriber, async () => {
-          await Promise.all([...wanted].map(([sessionId, cursor]) => attachOne(subscriber, sessionId, cursor)));
-        });
-        return reply;
-      },
-    );
+    app.get('/api/events', { ...STREAM, schema: many }, async (request, reply) => {
+      const wanted = wantedSessions(request.query.session ?? []);
+      const last = lastEventId(request);
+      if (last !== null) {
+        const { sessionId, cursor } = parseSessionCursor(last);
+        if (cursor !== null && wanted.has(sessionId)) wanted.set(sessionId, cursor);
+      }
+      const subscriber = openSubscriber(reply, registry, limits, 'many');
+      registry.addListReader(subscriber);
+      subscriber.offer([plainLiveEvent('sessions.changed', '', { session_id: null, reason: 'connected' })]);
+      await endOnError(app.log, subscriber, async () => {
+        await Promise.all([...wanted].map(([sessionId, cursor]) => attachOne(subscriber, sessionId, cursor)));
+      });
+      return reply;
+    });
 
-    app.head('/api/events', { config: { stream: true }, schema: { ...many, hide: true } }, async (_request, reply) =>
-      head(reply),
-    );
+    app.head('/api/events', { config: { stream: true }, schema: { ...many, hide: true } }, async (request, reply) => {
+      wantedSessions(request.query.session ?? []);
+      return head(reply);
+    });
 
     /** One session that cannot be read does not cost the others. */
     async function attachOne(subscriber: Subscriber, sessionId: string, cursor: string | null): Promise<void> {

@@ -12,7 +12,17 @@ import { type AdmissionView, toAdmissionView } from '../server/sessions/admissio
 import type { Prompts } from '../server/sessions/prompts.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
 import { endOnError, openSubscriber } from './events.ts';
-import { Admission, Limit, Message, Nullable, PromptParams, RequestKey, refusals, SessionParams } from './schemas.ts';
+import {
+  Admission,
+  EventStream,
+  Limit,
+  Message,
+  Nullable,
+  PromptParams,
+  RequestKey,
+  refusals,
+  SessionParams,
+} from './schemas.ts';
 
 export interface PromptRoutesParts {
   prompts: Prompts;
@@ -31,6 +41,10 @@ const Accepted = Type.Object({
   reason: Type.Optional(Type.String()),
 });
 const Ended = Type.Object({ admission: Admission, message: Nullable(Message) });
+const AnswerOfRun = {
+  description: 'The end of the run (wait=1), or its events (Accept: text/event-stream).',
+  content: { 'application/json': { schema: Ended }, ...EventStream.content },
+};
 
 const accepted = (admission: AdmissionView) => ({
   admission,
@@ -61,7 +75,7 @@ export const promptRoutes =
             },
             { additionalProperties: false },
           ),
-          response: { 200: Ended, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503) },
+          response: { 200: AnswerOfRun, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503) },
         },
       },
       async (request, reply) => {

@@ -88,6 +88,12 @@ export const Limit = (value: number) => Type.Integer({ minimum: 1, maximum: 100_
 /** What an Idempotency-Key may be: 1 to 255 visible ASCII characters. */
 export const RequestKey = Type.String({ pattern: '^[\\x21-\\x7e]{1,255}$' });
 
+/** A stream of events, for the documentation of a route: each frame as in the HTML standard, its data one JSON object. */
+export const EventStream = {
+  description: 'Server-sent events.',
+  content: { 'text/event-stream': { schema: Type.String() } },
+};
+
 /** Refusals for the documentation of a route. */
 export const refusals = (...statuses: number[]): Record<number, typeof ErrorBody> =>
   Object.fromEntries(statuses.map((status) => [status, ErrorBody]));

@@ -253,6 +253,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     onRecovered: (sessionId, admissionId) => {
       completions.settle(admissionId);
       onChange(sessionId, 'recovered');
+      drain.arm(sessionId); // What waits behind the dead turn runs now.
     },
     log,
   });

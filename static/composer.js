@@ -59,7 +59,13 @@ export function createComposer({ root, api, actions }) {
     h('div.box-buttons', {}, stopButton, sendButton),
   );
   const hint = h('p.hint', { id: 'composer-hint' }, 'Enter sends, Shift+Enter starts a new line');
-  root.append(paused, queue, error, form, hint);
+  const unclear = h(
+    'p.paused',
+    { hidden: true },
+    'How an earlier turn ended is not known, so what waits does not begin. ',
+    h('button', { type: 'button', onclick: resolveUnclear }, 'Count it as interrupted'),
+  );
+  root.append(unclear, paused, queue, error, form, hint);
 
   function grow() {
     area.style.height = 'auto';
@@ -84,7 +90,7 @@ export function createComposer({ root, api, actions }) {
     if (box.sending || box.text.trim() === '' || open?.gone) return;
     const { text } = box;
     const requestId = drafts.requestFor(id);
-    Object.assign(box, { sending: true, error: '' });
+    Object.assign(box, { sending: true, error: '', text: '' });
     refresh();
     try {
       if (id === NEW) {
@@ -127,6 +133,19 @@ export function createComposer({ root, api, actions }) {
       stopping = null;
       if (failure.code !== 'stale_generation') actions.notice(failure.message);
       render(open);
+    }
+  }
+
+  async function resolveUnclear() {
+    const { sessionId } = open;
+    try {
+      const { admissions } = await api.get(`api/sessions/${sessionId}/prompts?pending=1`);
+      for (const { admission_id: id, status } of admissions) {
+        if (status !== 'unknown') continue;
+        await api.post(`api/sessions/${sessionId}/prompts/${id}/resolve`, { outcome: 'interrupted' });
+      }
+    } catch (failure) {
+      actions.notice(failure.message);
     }
   }
 
@@ -181,6 +200,7 @@ export function createComposer({ root, api, actions }) {
     const reason = open?.session?.paused?.reason;
     paused.hidden = !reason;
     setText(paused, reason ? `What waits cannot begin now (${reason.replaceAll('_', ' ')}).` : '');
+    unclear.hidden = open?.session?.status !== 'unknown';
     root.hidden = Boolean(open?.gone);
     renderQueue();
   }

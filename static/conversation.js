@@ -26,7 +26,7 @@ export function createConversation({ root, scroll, actions, welcome }) {
   const loading = h('p.loading', { hidden: true }, 'Loading…');
   const jump = h('button.jump', { type: 'button', hidden: true, onclick: () => follow() }, icon('down'), 'Latest');
   root.append(older, gone, loading, turns, welcome);
-  scroll.after(jump);
+  scroll.after(h('div.jump-place', {}, jump));
 
   /** Nodes on the screen by the key of their item. */
   let nodes = new Map();

@@ -57,7 +57,7 @@ export function createHeader({ root, banner, actions }) {
     if (key === modelsKey) return;
     modelsKey = key;
     const label = (id) => models?.models.find((model) => model.id === id)?.label ?? id;
-    const options = [h('option', { value: '' }, models ? `Default: ${label(models.default)}` : 'Default model')];
+    const options = [h('option', { value: '' }, models ? `${label(models.default)} · default` : 'Default model')];
     for (const model of models?.models ?? []) options.push(h('option', { value: model.id }, model.label));
     if (chosen && !models?.models.some((model) => model.id === chosen)) {
       options.push(h('option', { value: chosen }, `${chosen} (not available)`));

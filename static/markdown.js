@@ -13,6 +13,8 @@ const ALLOWED = {
   ALLOWED_ATTR: ['href', 'src', 'alt', 'title', 'align', 'colspan', 'rowspan', 'start', 'type', 'checked', 'class'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
+  // These hold no address; without this they would have to look like one.
+  ADD_URI_SAFE_ATTR: ['align', 'colspan', 'rowspan', 'start', 'type', 'checked'],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/)/i,
   RETURN_DOM_FRAGMENT: true,
 };

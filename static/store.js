@@ -181,6 +181,7 @@ function applyEvent(state, event, cursor) {
   if (type === 'sessions.changed') return { ...state, list: listChanged(state.list, payload) };
   if (type === 'heartbeat') return state;
   return withOpen(state, sessionId, (open) => {
+    if (isRepeat(open, event)) return open;
     const next = isRunEvent(event) ? applyRunEvent(open, event) : applySessionEvent(open, event);
     if (cursor === null || next.lost || next.cursor === cursor) return next;
     return { ...next, cursor };
@@ -188,6 +189,10 @@ function applyEvent(state, event, cursor) {
 }
 
 const isRunEvent = (event) => event.run_id !== undefined;
+
+/** Whether an event was applied already; then it moves nothing, not even the cursor. */
+const isRepeat = (open, { run_id: runId, seq }) =>
+  seq !== undefined && open.runs.some((run) => run.id === runId && seq <= run.seq);
 
 function applySessionEvent(open, { type, payload }) {
   switch (type) {
@@ -296,7 +301,6 @@ function applyRunEvent(open, event) {
   if (isOver(open, runId)) return open;
   const known = open.runs.find((one) => one.id === runId);
   const run = known ?? newRun(runId);
-  if (seq <= run.seq) return open;
   if (isGap(run, type, seq)) return { ...open, lost: true, cursor: null };
   const changed = applyToRun({ ...run, seq }, type, payload);
   const runs = known ? open.runs.map((one) => (one === known ? changed : one)) : [...open.runs, changed];

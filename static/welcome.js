@@ -4,7 +4,7 @@ import { h, setText } from './dom.js';
 const EXAMPLES = [
   ['what is 15% of 80', 'Arithmetic'],
   ['days until 2027-01-01', 'Dates'],
-  ['note: buy milk', 'Notes of this conversation'],
+  ['note: buy milk', 'Notes'],
   ['how do I connect a model?', 'Connecting a model'],
   ['/demo tools', 'See tool calls'],
   ['/demo text', 'See Markdown and code'],

@@ -1,5 +1,5 @@
 /** Durable replacement of a file, durable creation of a folder, durable removal (SC1). */
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
 /** Keeps temporary names of one process apart; a name, not state. */
@@ -25,15 +25,29 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
+ * Opens a new file beside the target. A name that is taken is left alone: it may be what a killed process left, for the
+ * first process of a container always has the same pid, or what another one is writing right now.
+ */
+async function openTemporary(target: string): Promise<{ temporary: string; handle: FileHandle }> {
+  for (;;) {
+    attempts += 1;
+    const temporary = `${target}.tmp.${process.pid}.${attempts}`;
+    try {
+      return { temporary, handle: await open(temporary, 'wx', 0o600) };
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    }
+  }
+}
+
+/**
  * Replaces a file as a whole or not at all: a temporary file in the same folder, fsync, rename, fsync of the folder.
  * @param chunks the content, in order
  * @throws the system's error; the old file is then as it was and nothing of the new one is left
  */
 export async function replaceFile(target: string, chunks: readonly (string | Uint8Array)[]): Promise<void> {
-  attempts += 1;
-  const temporary = `${target}.tmp.${process.pid}.${attempts}`;
+  const { temporary, handle } = await openTemporary(target);
   try {
-    const handle = await open(temporary, 'wx', 0o600);
     try {
       for (const chunk of chunks) await handle.writeFile(chunk);
       await handle.sync();

@@ -92,6 +92,10 @@ export function parseJournal(bytes: Buffer, runId: string): JournalRead {
     if (!record) return { records, validBytes: at, rest: bytes.indexOf(10, end + 1) < 0 ? 'torn' : 'damaged' };
     records.push(record);
     at = end + 1;
+    // A run ends once: whatever stands behind its terminal line is none of its events (JO3).
+    if (record.terminalState !== null && at < bytes.length) {
+      return { records, validBytes: at, rest: bytes.indexOf(10, at) < 0 ? 'torn' : 'damaged' };
+    }
   }
   return { records, validBytes: at, rest: 'none' };
 }

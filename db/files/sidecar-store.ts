@@ -64,6 +64,8 @@ export interface SidecarStore {
 }
 
 const MESSAGES_KEY = '\n  "messages": [';
+/** What stands between the header and the rows. */
+const MARK = `,${MESSAGES_KEY}`;
 
 /** A transcript row as the sidecar keeps it. */
 export function toSidecarRow(message: Message): SidecarRow {
@@ -98,12 +100,28 @@ export function parseSidecar(sessionId: string, text: string): Sidecar | string 
   return { header, rows, tail: Object.fromEntries(fields.slice(at + 1)) };
 }
 
+/** Parses the text before the transcript; null when that was no top-level field after all. */
+function parseHeader(text: string): SidecarHeader | null {
+  try {
+    return JSON.parse(`${text}}`) as SidecarHeader;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
+
 /** The text of a sidecar, in chunks for `replaceFile`. */
 export function serialiseSidecar(sidecar: Sidecar): string[] {
   const header = JSON.stringify({ ...sidecar.header, message_count: sidecar.rows.length }, null, 2);
   const rows = sidecar.rows.map((row) => `    ${row.json}`).join(',\n');
-  const tail = JSON.stringify({ tool_calls: [], ...sidecar.tail }, null, 2);
-  return [header.slice(0, -2), `,${MESSAGES_KEY}`, rows ? `\n${rows}\n  ]` : ']', `,${tail.slice(1)}`, '\n'];
+  // A file whose fields came in another order may have these before the transcript: no field is said twice.
+  const fields = Object.entries({ tool_calls: [], ...sidecar.tail }).filter(
+    ([key]) => key !== 'message_count' && !Object.hasOwn(sidecar.header, key),
+  );
+  const tail = fields.length ? `,${JSON.stringify(Object.fromEntries(fields), null, 2).slice(1)}` : '\n}';
+  return [header.slice(0, -2), MARK, rows ? `\n${rows}\n  ]` : ']', tail, '\n'];
 }
 
 export function createSidecarStore(paths: Paths): SidecarStore {
@@ -133,9 +151,7 @@ export function createSidecarStore(paths: Paths): SidecarStore {
         }
       } catch (error) {
         if (isMissing(error)) return { kind: 'missing' };
-        if (error instanceof Error && 'code' in error && error.code === 'EISDIR') {
-          return { kind: 'damaged', reason: 'there is a folder in its place' };
-        }
+        if (isFolder(error)) return { kind: 'damaged', reason: 'there is a folder in its place' };
         throw error;
       }
     },
@@ -145,24 +161,32 @@ export function createSidecarStore(paths: Paths): SidecarStore {
       try {
         const handle = await open(file, 'r');
         try {
-          let text = '';
-          const decoder = new TextDecoder('utf-8');
-          const buffer = Buffer.allocUnsafe(65_536);
-          for (let position = 0; ; ) {
-            const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+          const chunks: Buffer[] = [];
+          let size = 0;
+          let rest = Buffer.alloc(0);
+          for (;;) {
+            const chunk = Buffer.allocUnsafe(65_536);
+            const { bytesRead } = await handle.read(chunk, 0, chunk.length, size);
             if (bytesRead === 0) break;
-            position += bytesRead;
-            text += decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
-            const at = text.indexOf(`,${MESSAGES_KEY}`);
-            if (at >= 0) return JSON.parse(`${text.slice(0, at)}}`) as SidecarHeader;
+            chunks.push(chunk.subarray(0, bytesRead));
+            const seam = Buffer.concat([rest, chunk.subarray(0, bytesRead)]);
+            const at = seam.indexOf(MARK);
+            if (at >= 0) {
+              const header = parseHeader(Buffer.concat(chunks).toString('utf8', 0, size - rest.length + at));
+              if (header) return header.session_id === sessionId ? header : null;
+              break;
+            }
+            size += bytesRead;
+            rest = seam.subarray(Math.max(0, seam.length - MARK.length));
           }
+          // Not as we write it: on one line, say, or indented otherwise.
           const whole = parseSidecar(sessionId, await readFile(file, 'utf8'));
           return typeof whole === 'string' ? null : whole.header;
         } finally {
           await handle.close();
         }
       } catch (error) {
-        if (isMissing(error) || error instanceof SyntaxError) return null;
+        if (isMissing(error) || isFolder(error)) return null;
         throw error;
       }
     },

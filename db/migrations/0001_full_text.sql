@@ -20,3 +20,6 @@ CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, role ON messages BEG
   INSERT INTO messages_fts (rowid, content)
     SELECT new.id, coalesce(new.content, '') WHERE new.role IN ('user', 'assistant');
 END;
+--> statement-breakpoint
+-- What was said before there was an index.
+INSERT INTO messages_fts (messages_fts) VALUES ('rebuild');

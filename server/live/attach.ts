@@ -213,6 +213,13 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     if (now?.outcome === 'cancelled') attachment.onCancelled();
   }
 
+  /** The end of a reader that only wanted a prompt which was cancelled. */
+  async function endCancelled(subscriber: Subscriber, sessionId: string, runId: string): Promise<void> {
+    const admission = await admissions.byRun(sessionId, runId);
+    if (admission) subscriber.offer([cancelledCompletion(sessionId, admission.admission_id, runId)]);
+    subscriber.close('finished');
+  }
+
   /**
    * Attaches a reader. Returns when it is live or has ended; the caller has made sure that the session exists and that
    * what a dead process left of it is repaired.
@@ -220,6 +227,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
   return async function attach({ sessionId, subscriber, cursor, only }: AttachRequest): Promise<void> {
     const live = registry.open(sessionId);
     let cancelled = false;
+    // Behind the headers an error can only end the stream; the reader comes back with its cursor.
+    const endEarly = (): void => subscriber.close('shutdown');
     const attachment: Attachment = {
       subscriber,
       only: only ?? null,
@@ -230,14 +239,11 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
         if (cancelled) return;
         cancelled = true;
         if (only !== undefined) {
-          void admissions.byRun(sessionId, only).then((admission) => {
-            if (admission) subscriber.offer([cancelledCompletion(sessionId, admission.admission_id, only)]);
-            subscriber.close('finished');
-          });
+          endCancelled(subscriber, sessionId, only).catch(endEarly);
           return;
         }
         attachment.live = false;
-        void snapshot(live, attachment, 'cancelled');
+        snapshot(live, attachment, 'cancelled').catch(endEarly);
       },
     };
     live.attachments.add(attachment);

@@ -1,5 +1,6 @@
 /** Opening the state DB: making it, migrating it, and leaving alone what is not ours. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
@@ -47,10 +48,15 @@ async function makeOlder(file: string): Promise<void> {
   sqlite.close();
 }
 
-/** Every file of a folder with its bytes; the shared memory of a WAL is no content. */
+/** Every file of a folder with the digest of its bytes; the shared memory of a WAL is no content. */
 async function bytesOf(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder)).filter((name) => !name.endsWith('-shm')).sort();
-  const entries = names.map(async (name) => [name, (await readFile(path.join(folder, name))).toString('base64')]);
+  const entries = names.map(async (name) => [
+    name,
+    createHash('sha256')
+      .update(await readFile(path.join(folder, name)))
+      .digest('hex'),
+  ]);
   return Object.fromEntries(await Promise.all(entries));
 }
 

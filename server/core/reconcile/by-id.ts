@@ -2,9 +2,8 @@
  * Reconcile for rows that carry our ids: one transcript from what the sidecar and the state DB hold (RC1, RC2).
  *
  * The sidecar's rows stay, all of them and in their order. A row that only the state DB has is put after its nearest
- * predecessor of the state DB's order that the transcript has; a row that both have is the sidecar's, unless the state
- * DB has settled it further (a recovered or ended row where the sidecar still has the older one cannot happen for our
- * own rows: a row is written once, when it is closed).
+ * predecessor of the state DB's order that the transcript has; a row that both have is the sidecar's (a row of ours is
+ * written once, when it is closed, so neither store can have an older state of it).
  */
 import type { Message } from '../terms.ts';
 
@@ -47,6 +46,7 @@ export function reconcileById(input: ReconcileInput): Reconciled {
   for (const row of input.sidecar) {
     if (!isLiveOutput(row, input.liveRunId)) rows.push(row);
     rows.push(...(after.get(row.id) ?? []));
+    after.delete(row.id); // Once, also behind a row that a damaged sidecar has twice.
   }
   return { rows, sidecarBehind: missing > 0 };
 }

@@ -1,0 +1,62 @@
+// @ts-check
+/** Turnkeep itself, as `npm start` runs it. Sessions are seeded with the server stopped, through its own stores. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { RestTarget } from './rest.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export class TurnkeepTarget extends RestTarget {
+  name = 'turnkeep';
+
+  /** @param {import('./base.mjs').TargetOptions} options */
+  constructor(options) {
+    super(options);
+    writeFileSync(
+      path.join(this.home, 'config.yaml'),
+      `model: {provider: custom, base_url: '${this.providerUrl}/v1', default: bench-model}\nqueue: {max: 1000}\n`,
+    );
+  }
+
+  environment() {
+    return { PATH: process.env.PATH, HOME: this.home, TURNKEEP_LOG_LEVEL: 'warn' };
+  }
+
+  startCommand() {
+    const args = [path.join(ROOT, 'dist/server/main.js'), 'serve', '--home', this.home, '--port', String(this.port)];
+    return { command: process.execPath, args, env: this.environment(), cwd: this.home };
+  }
+
+  /** The text is in the payload of the envelope. @param {string} event @param {string} data */
+  classify(event, data) {
+    const kind = super.classify(event, '{}');
+    return kind.type === 'delta' ? { ...kind, text: String(JSON.parse(data).payload.text) } : kind;
+  }
+
+  /** The stream of a session from its very first event: what an interrupted turn's reader would ask for. @param {string} id */
+  replayPath(id) {
+    return `/api/sessions/${encodeURIComponent(id)}/events?cursor=0`;
+  }
+
+  /** @param {import('./base.mjs').SeedMessage[]} messages */
+  async seedSession(messages) {
+    return this.#seed(1, messages.length)[0];
+  }
+
+  /** @param {number} count @param {number} [messagesEach] */
+  async seedManySessions(count, messagesEach = 2) {
+    return this.#seed(count, messagesEach);
+  }
+
+  /** @param {number} sessions @param {number} messagesEach @returns {string[]} */
+  #seed(sessions, messagesEach) {
+    const script = path.join(ROOT, 'bench/seed.mjs');
+    const output = execFileSync(process.execPath, [script, this.home, String(sessions), String(messagesEach)], {
+      env: this.environment(),
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    return JSON.parse(output.toString('utf8'));
+  }
+}

@@ -1,0 +1,530 @@
+import type { Locator } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
+import { temporaryFolder } from '../support/home.ts';
+import { createEchoRunner, createScriptedRunner } from '../support/scripted-runner.ts';
+import { createTcpRelay } from '../support/tcp-relay.ts';
+import { startTestServer } from '../support/test-server.ts';
+import { until } from '../support/until.ts';
+
+const browser = createBrowser();
+
+const box = (page: OpenPage) => page.getByLabel('Message', { exact: true });
+
+async function send(page: OpenPage, text: string): Promise<void> {
+  await box(page).fill(text);
+  await box(page).press('Enter');
+}
+
+/** Waits until the page has a stream. */
+const isLive = (page: OpenPage) => page.locator('.connection[data-state="live"]').waitFor();
+
+/** What the page shows of answers, white space as one space. */
+async function answers(page: OpenPage): Promise<string> {
+  const texts = await page.locator('.turn.assistant .markdown').allInnerTexts();
+  return texts.join(' ').replaceAll(/\s+/g, ' ').trim();
+}
+
+const prompts = (page: OpenPage) => page.locator('.turn.user .bubble').allInnerTexts();
+
+const shows = (page: OpenPage, text: string) =>
+  until(`the page shows "${text}"`, async () => (await answers(page)) === text);
+
+/** Waits until nothing is shown live: every turn stands in rows. */
+const isSettled = (page: OpenPage) =>
+  until('every turn is stored', async () => {
+    const live = await page.locator('.live').count();
+    return live === 0 && (await page.getByRole('button', { name: 'Stop' }).isHidden());
+  });
+
+const item = (page: OpenPage, title: string): Locator => page.locator('.session', { hasText: title });
+
+/** The text of an element. */
+const textIn = async (where: Locator): Promise<string> => (await where.textContent()) ?? '';
+
+/** Opens a session of the server in a page. */
+const openSession = (server: { url: string }, sessionId: string) => browser.open(`${server.url}/#/s/${sessionId}`);
+
+describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
+  test('[UI1] every event is shown exactly once, also after a reload in mid-turn', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await browser.open(server.url);
+    await isLive(page);
+    await send(page, 'first question');
+    const turn = await script.turn(0);
+    turn.say({ type: 'message.start', payload: {} }, { type: 'reasoning.delta', payload: { text: 'hm, ' } });
+    turn.say({ type: 'reasoning.delta', payload: { text: 'let me see' } });
+    turn.text('one ');
+    turn.text('two ');
+    await shows(page, 'one two');
+    await page.reload();
+    await shows(page, 'one two');
+    expect(await prompts(page)).toEqual(['first question']);
+    turn.text('three ');
+    await shows(page, 'one two three');
+    const call = { tool_id: 't1', name: 'look', args: { at: 'that' }, preview: 'that' };
+    turn.say({ type: 'tool.start', payload: call });
+    await page.locator('.tool[data-status="running"]').waitFor();
+    await page.reload();
+    await page.locator('.tool[data-status="running"]').waitFor();
+    const result = { tool_id: 't1', name: 'look', result: 'it is there', is_error: false, duration_s: 0.5 };
+    turn.say({ type: 'tool.complete', payload: result });
+    await page.locator('.tool[data-status="done"]').waitFor();
+    turn.say({ type: 'message.start', payload: {} });
+    turn.text('four');
+    await shows(page, 'one two three four');
+    await page.locator('.tool > summary').click();
+    turn.complete();
+    await isSettled(page);
+    for (const when of ['at the end', 'after a reload']) {
+      expect(await answers(page), when).toBe('one two three four');
+      expect(await prompts(page), when).toEqual(['first question']);
+      expect(await page.locator('.card.tool').count(), when).toBe(1);
+      expect(await page.locator('.card.reasoning').count(), when).toBe(1);
+      if (when === 'at the end') {
+        expect(await textIn(page.locator('.tool .card-body'))).toContain('it is there');
+        await page.reload();
+        await page.locator('.turn-foot').waitFor();
+      }
+    }
+    await page.locator('.reasoning > summary').click();
+    expect(await textIn(page.locator('.reasoning-text'))).toBe('hm, let me see');
+    expect(page.problems).toEqual([]);
+  });
+
+  test('[UI1] prompts that wait are shown, begin in order, and can be cancelled', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const id = await server.session();
+    const page = await openSession(server, id);
+    await isLive(page);
+    await send(page, 'p1');
+    (await script.turn(0)).text('a1');
+    await send(page, 'p2');
+    await page.locator('.chip').nth(0).waitFor();
+    await send(page, 'p3');
+    await page.locator('.chip').nth(1).waitFor();
+    expect(await page.locator('.chip-text').allInnerTexts()).toEqual(['p2', 'p3']);
+    await page.locator('.chip', { hasText: 'p2' }).getByRole('button').click();
+    await until('one waits', async () => (await page.locator('.chip').count()) === 1);
+    (await script.turn(0)).complete();
+    const second = await script.turn(1);
+    expect(second.turn.input).toBe('p3');
+    second.text('a3');
+    await shows(page, 'a1 a3');
+    expect(await prompts(page)).toEqual(['p1', 'p3']);
+    expect(await page.locator('.chip').count()).toBe(0);
+    second.complete();
+    await isSettled(page);
+    expect(await answers(page)).toBe('a1 a3');
+    expect(await prompts(page)).toEqual(['p1', 'p3']);
+  });
+
+  test('[UI1] a question of the agent is answered once, and gone everywhere', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const id = await server.session();
+    const [page, other] = await Promise.all([openSession(server, id), openSession(server, id)]);
+    await server.prompt(id, 'do it');
+    const turn = await script.turn(0);
+    turn.text('asking');
+    const choices: ('once' | 'deny')[] = ['once', 'deny'];
+    const answer = turn.turn.ask({ kind: 'approval', tool_name: 'rm', command: 'rm x', description: '', choices });
+    await other.locator('.request').waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Allow once' }).click();
+    expect(await answer).toEqual({ kind: 'choice', choice: 'once' });
+    for (const one of [page, other]) await one.locator('.request').waitFor({ state: 'detached' });
+    turn.complete();
+    await isSettled(other);
+  });
+
+  test('[UI1] switching sessions while they stream shows each its own', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const a = await server.session({ title: 'session a' });
+    const b = await server.session({ title: 'session b' });
+    await server.prompt(a, 'pa');
+    await server.prompt(b, 'pb');
+    const turns = [await script.turn(0), await script.turn(1)];
+    const [ta, tb] = turns[0]!.turn.sessionId === a ? turns : turns.reverse();
+    const page = await openSession(server, a);
+    const said = { a: '', b: '' };
+    for (let round = 1; round <= 6; round += 1) {
+      ta!.text(`a${round} `);
+      tb!.text(`b${round} `);
+      said.a += `a${round} `;
+      said.b += `b${round} `;
+      const there = round % 2 === 0 ? 'a' : 'b';
+      await item(page, `session ${there}`).locator('a').click();
+      ta!.text('. ');
+      tb!.text('. ');
+      said.a += '. ';
+      said.b += '. ';
+      await shows(page, said[there].trim());
+    }
+    ta!.complete();
+    await isSettled(page);
+    expect(await answers(page)).toBe(said.a.trim());
+  });
+
+  test('[UI2] a text stays until the server has accepted it, and is accepted once', async () => {
+    const script = createEchoRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const id = await server.session();
+    const page = await openSession(server, id);
+    await isLive(page);
+    const keys: string[] = [];
+    const alert = page.locator('#composer-error');
+
+    // It never arrives.
+    await page.route('**/prompts', async (route) => {
+      keys.push(route.request().postDataJSON().request_id);
+      await route.abort();
+    });
+    await send(page, 'do not lose me');
+    await until('the error is told', async () => (await textIn(alert)).includes('could not be reached'));
+    expect(await box(page).inputValue()).toBe('do not lose me');
+    await page.reload();
+    await until('the text is back', async () => (await box(page).inputValue()) === 'do not lose me');
+
+    // It arrives, but its answer is lost.
+    await page.unroute('**/prompts');
+    await page.route('**/prompts', async (route) => {
+      keys.push(route.request().postDataJSON().request_id);
+      await route.fetch();
+      await route.abort();
+    });
+    await box(page).press('Enter');
+    await until('it was tried again', async () => keys.length === 2 && (await textIn(alert)) !== '');
+    expect(await box(page).inputValue()).toBe('do not lose me');
+
+    // The next try is told that it was accepted already.
+    await page.unroute('**/prompts');
+    await box(page).press('Enter');
+    await until('the box is empty', async () => (await box(page).inputValue()) === '');
+    await shows(page, 'echo: do not lose me');
+    expect(new Set(keys).size).toBe(1);
+    expect(await prompts(page)).toEqual(['do not lose me']);
+    expect(script.turns).toHaveLength(1);
+  });
+
+  test('[UI2] a refusal is told in words, and the text of each conversation stays in its box', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ config: 'queue: {max: 1}\n', overrides: { runner: script.runner } });
+    const a = await server.session({ title: 'busy one' });
+    await server.session({ title: 'other one' });
+    const page = await openSession(server, a);
+    await isLive(page);
+    await send(page, 'p1');
+    await script.turn(0);
+    await send(page, 'p2');
+    await page.locator('.chip').waitFor();
+    await send(page, 'p3\nwith two lines');
+    await until('the refusal is told', async () =>
+      (await textIn(page.locator('#composer-error'))).includes('queue.max'),
+    );
+    await item(page, 'other one').locator('a').click();
+    await until('the other box is empty', async () => (await box(page).inputValue()) === '');
+    expect(await textIn(page.locator('#composer-error'))).toBe('');
+    await box(page).fill('a draft');
+    await item(page, 'busy one').locator('a').click();
+    await until('the text is there', async () => (await box(page).inputValue()) === 'p3\nwith two lines');
+    // Another device finds the draft on the server.
+    const other = await browser.open(server.url);
+    const saved = () => server.call('GET', `/api/sessions/${a}`);
+    await until('the draft is saved', async () => (await saved()).json.session.draft === 'p3\nwith two lines');
+    await item(other, 'busy one').locator('a').click();
+    await until('the draft is offered', async () => (await box(other).inputValue()) === 'p3\nwith two lines');
+  });
+
+  test('[UI2] the first message of a new conversation is not lost between its two requests', async () => {
+    const script = createEchoRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await browser.open(server.url);
+    await isLive(page);
+    await page.route('**/prompts', (route) => route.abort());
+    await send(page, 'hello there');
+    await until('the error is told', async () => (await textIn(page.locator('#composer-error'))) !== '');
+    expect(await box(page).inputValue()).toBe('hello there');
+    await page.unroute('**/prompts');
+    await box(page).press('Enter');
+    await shows(page, 'echo: hello there');
+    expect((await server.call('GET', '/api/sessions')).json.total).toBe(1);
+  });
+
+  test('[UI3] stop keeps what was said, once', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await openSession(server, await server.session());
+    await isLive(page);
+    await send(page, 'talk');
+    (await script.turn(0)).text('half an ans');
+    await shows(page, 'half an ans');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.locator('.note-interrupted').waitFor();
+    await isSettled(page);
+    const look = async () => {
+      expect(await answers(page)).toBe('half an ans');
+      expect(await page.locator('.note').allInnerTexts()).toEqual([expect.stringContaining('Response interrupted')]);
+    };
+    await look();
+    await page.reload();
+    await page.locator('.note').waitFor();
+    await look();
+    await send(page, 'and now?');
+    (await script.turn(1)).text('go on');
+    await shows(page, 'half an ans go on');
+  });
+
+  test('[UI3] a failed turn says why, and its prompt can be taken up again', async () => {
+    const script = createScriptedRunner((turn) => {
+      turn.text('so far');
+      turn.fail({ code: 'provider_error', message: 'The provider is on holiday.', retryable: true });
+    });
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await openSession(server, await server.session());
+    await isLive(page);
+    await send(page, 'please');
+    await page.locator('[data-row] .note-error').waitFor();
+    expect(await textIn(page.locator('.note-error'))).toContain('The provider is on holiday.');
+    expect(await answers(page)).toBe('so far');
+    await page.getByRole('button', { name: 'Edit and send again' }).click();
+    expect(await box(page).inputValue()).toBe('please');
+  });
+
+  test('[UI4] nothing that a model writes becomes active or looks like the page', async () => {
+    const evil = [
+      '<script>window.pwned = 1</script>',
+      '<img src="x" onerror="window.pwned = 2">',
+      '<a href="javascript:window.pwned=3">click</a> [md](javascript:window.pwned=4) [rel](api/sessions) [ok](https://example.com)',
+      '<style>body { display: none }</style><p style="position:fixed" class="note note-error" id="message">dressed up</p>',
+      '<form action="/api/auth/logout"><input name="token"><button>Log in</button></form>',
+      '<iframe src="/"></iframe><svg onload="window.pwned=5"><script>window.pwned=6</script></svg><math href="javascript:1"></math>',
+      '<details open ontoggle="window.pwned=7"><summary>x</summary></details>',
+      '```html\n<img src=x onerror="window.pwned=8">\n```',
+      '![i](http://127.0.0.1:1/x.png) ![s](data:image/svg+xml;base64,PHN2Zy8+)',
+    ].join('\n\n');
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await openSession(server, await server.session());
+    await isLive(page);
+    await send(page, `<img src=x onerror="window.pwned = 0">`);
+    const turn = await script.turn(0);
+    turn.say({ type: 'reasoning.delta', payload: { text: '<img src=x onerror="window.pwned=9">' } });
+    for (const piece of evil.match(/[\s\S]{1,7}/g) ?? []) turn.text(piece);
+    await page.locator('.live .code').waitFor();
+    await page.locator('.live .reasoning > summary').click();
+    const look = async (where: string) => {
+      const found = await page
+        .locator(where)
+        .evaluateAll((parts) =>
+          parts.flatMap((part) =>
+            [...part.querySelectorAll('*')].flatMap((node) => [
+              ...(/^(SCRIPT|STYLE|FORM|INPUT|IFRAME|SVG|MATH)$/i.test(node.nodeName) && !node.classList.contains('icon')
+                ? [node.nodeName]
+                : []),
+              ...[...node.attributes]
+                .filter(({ name, value }) => /^(on|style|id$)/.test(name) || /javascript:/i.test(value))
+                .map(({ name, value }) => `${name}=${value}`),
+              ...(node.matches('a[href]:not([rel="noopener noreferrer"][target="_blank"])') ? ['a link'] : []),
+              ...(node.classList.contains('note') ? ['a note'] : []),
+            ]),
+          ),
+        );
+      expect(found).toEqual([]);
+      expect(
+        await page.locator(`${where} a[href]`).evaluateAll((all) => all.map((a) => a.getAttribute('href'))),
+      ).toEqual(['https://example.com']);
+    };
+    await look('.live .markdown');
+    turn.complete();
+    await isSettled(page);
+    await look('.turn .markdown');
+    expect(await textIn(page.locator('.code code'))).toContain('<img src=x onerror="window.pwned=8">');
+    expect(await page.evaluate(() => (globalThis as { pwned?: number }).pwned)).toBeUndefined();
+    // The sanitiser's own inert document is also under the policy, and Chromium reports what it holds; nothing else may be.
+    expect(page.problems.filter((problem) => !problem.includes('Content Security Policy'))).toEqual([]);
+  });
+
+  test('[UI4] Markdown keeps its meaning: tables, lists, tasks, code, links and pictures', async () => {
+    const text = [
+      '| a | b |\n|---|--:|\n| 1 | 2 |',
+      '3. three\n4. four',
+      '- [x] done\n- [ ] open',
+      '```ts\nconst one = 1;\n```',
+      '![dot](data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=)',
+    ].join('\n\n');
+    const script = createScriptedRunner((turn) => {
+      turn.text(text);
+      turn.complete();
+    });
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const id = await server.session();
+    await server.ask(id, 'all of it');
+    const page = await openSession(server, id);
+    const body = page.locator('[data-row] .markdown');
+    await body.waitFor();
+    expect(await body.locator('td').nth(1).getAttribute('align')).toBe('right');
+    expect(await body.locator('ol').getAttribute('start')).toBe('3');
+    expect(await body.locator('input[type="checkbox"][disabled]').count()).toBe(2);
+    expect(await body.locator('input[checked]').count()).toBe(1);
+    expect(await body.locator('.hljs-keyword').allInnerTexts()).toEqual(['const']);
+    expect(await body.locator('img').evaluate((image) => (image as unknown as { complete: boolean }).complete)).toBe(
+      true,
+    );
+    await body.getByRole('button', { name: 'Copy' }).waitFor();
+  });
+
+  test('[UI5] a lost stream is told as such, and mended without a reload, nothing lost or repeated', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const relay = await createTcpRelay(server.url);
+    const page = await openSession(relay, await server.session());
+    await isLive(page);
+    await send(page, 'talk');
+    const turn = await script.turn(0);
+    turn.text('before ');
+    await shows(page, 'before');
+    relay.cut();
+    const banner = page.locator('#banner');
+    await until('it is told', async () => (await textIn(banner)).includes('Connection interrupted'));
+    expect(await textIn(page.locator('.connection'))).toBe('reconnecting…');
+    // The turn itself was not interrupted, and nothing says so.
+    expect(await page.locator('.note').count()).toBe(0);
+    turn.text('meanwhile ');
+    relay.mend();
+    await isLive(page);
+    await shows(page, 'before meanwhile');
+    expect(await banner.isHidden()).toBe(true);
+    relay.cut();
+    await banner.waitFor();
+    turn.text('end');
+    turn.complete();
+    await until('the turn has ended', async () => (await server.messages(turn.turn.sessionId)).length === 2);
+    relay.mend();
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await shows(page, 'before meanwhile end');
+    await isSettled(page);
+    expect(await answers(page)).toBe('before meanwhile end');
+    expect(await page.locator('.note').count()).toBe(0);
+  });
+
+  test('[UI5] a server that stops and comes back is found again, with the turn it ended', async () => {
+    const home = await temporaryFolder();
+    const script = createScriptedRunner();
+    const first = await startTestServer({ home, overrides: { runner: script.runner } });
+    const relay = await createTcpRelay(first.url);
+    const page = await openSession(relay, await first.session());
+    await isLive(page);
+    await send(page, 'talk');
+    (await script.turn(0)).text('said before the stop');
+    await shows(page, 'said before the stop');
+    await first.close();
+    await page.locator('#banner').waitFor();
+    await box(page).fill('typed while away');
+    const second = await startTestServer({ home, overrides: { runner: createEchoRunner().runner } });
+    relay.mend(second.url);
+    await isLive(page);
+    await isSettled(page);
+    await page.locator('.note-interrupted').waitFor();
+    expect(await answers(page)).toBe('said before the stop');
+    expect(await page.locator('.note').allInnerTexts()).toEqual([expect.stringContaining('Response interrupted')]);
+    expect(await box(page).inputValue()).toBe('typed while away');
+    await box(page).press('Enter');
+    await shows(page, 'said before the stop echo: typed while away');
+  });
+
+  test('[UI6] conversations are made, opened, renamed and deleted, live in every page', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const [page, other] = await Promise.all([browser.open(server.url), browser.open(server.url)]);
+    await Promise.all([isLive(page), isLive(other)]);
+    await send(page, 'apples');
+    await item(other, 'apples').waitFor();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    expect(await prompts(page)).toEqual([]);
+    await send(page, 'pears');
+    await item(other, 'pears').waitFor();
+    await item(other, 'apples').locator('a').click();
+    await shows(other, 'echo: apples');
+
+    await item(page, 'apples').hover();
+    await item(page, 'apples').getByRole('button', { name: 'Rename' }).click();
+    await page.getByLabel('Title', { exact: true }).fill('Green apples');
+    await page.getByLabel('Title', { exact: true }).press('Enter');
+    await item(other, 'Green apples').waitFor();
+    await until('the title is told', async () => (await other.title()).startsWith('Green apples'));
+
+    await page.getByLabel('Search conversations by title').fill('pea');
+    await until('one is found', async () => (await page.locator('.session').count()) === 1);
+    await page.getByLabel('Search conversations by title').fill('');
+    await item(page, 'Green apples').hover();
+    await item(page, 'Green apples').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    expect(await item(page, 'Green apples').count()).toBe(1);
+    await item(page, 'Green apples').hover();
+    await item(page, 'Green apples').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    for (const one of [page, other]) await item(one, 'Green apples').waitFor({ state: 'detached' });
+    await other.getByText('This conversation was deleted.').waitFor();
+    expect((await server.call('GET', '/api/sessions')).json.total).toBe(1);
+    expect([...page.problems, ...other.problems]).toEqual([]);
+  });
+
+  test('[UI6] a long list is shown page by page', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    for (let number = 1; number <= 60; number += 1) await server.session({ title: `number ${number}` });
+    const page = await browser.open(server.url);
+    await until('a page is there', async () => (await page.locator('.session').count()) === 50);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await until('all are there', async () => (await page.locator('.session').count()) === 60);
+    expect(await page.getByRole('button', { name: 'Show more' }).isHidden()).toBe(true);
+  });
+
+  test('[UI6] a long conversation begins with its end, and shows earlier messages when asked', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const id = await server.session();
+    for (let number = 1; number <= 60; number += 1) await server.ask(id, `question ${number}`);
+    const page = await openSession(server, id);
+    await until('the end is there', async () => (await prompts(page)).length === 50);
+    expect((await prompts(page)).at(-1)).toBe('question 60');
+    await page.getByRole('button', { name: 'Show earlier messages' }).click();
+    await until('all is there', async () => (await prompts(page)).length === 60);
+    expect((await prompts(page))[0]).toBe('question 1');
+    await send(page, 'one more');
+    await until('it is answered', async () => (await answers(page)).endsWith('echo: one more'));
+    await isSettled(page);
+    expect(await prompts(page)).toHaveLength(61);
+  });
+
+  test('[UI7] the page works below a path and with a token', async () => {
+    const server = await startTestServer({
+      env: { TURNKEEP_TOKEN: 'correct horse battery staple' },
+      flags: { basePath: '/deep/x' },
+      overrides: { runner: createEchoRunner().runner },
+    });
+    const page = await browser.open(`${server.url}/`);
+    await page.getByLabel('Access token').fill('wrong');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('That is not the right credential.').waitFor();
+    await page.getByLabel('Access token').fill('correct horse battery staple');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await isLive(page);
+    await send(page, 'hello');
+    await shows(page, 'echo: hello');
+    await page.reload();
+    await shows(page, 'echo: hello');
+    expect(new URL(page.url()).pathname).toBe('/deep/x/');
+    // The login ends elsewhere: the page asks again, and keeps what was typed.
+    await box(page).fill('not yet sent');
+    await page.context().clearCookies();
+    await box(page).press('Enter');
+    await page.getByLabel('Access token').fill('correct horse battery staple');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await isLive(page);
+    expect(await box(page).inputValue()).toBe('not yet sent');
+    await box(page).press('Enter');
+    await until('it is answered', async () => (await answers(page)).endsWith('echo: not yet sent'));
+  });
+});
