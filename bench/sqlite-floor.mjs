@@ -75,7 +75,8 @@ const insertMessage = db.prepare('INSERT INTO message VALUES (?, ?, ?, ?, ?)');
 const insertSession = db.prepare('INSERT INTO session VALUES (?, ?, ?)');
 db.transaction(() => {
   for (const count of [100, 1000, 10_000]) {
-    for (const [seq, { role, text }] of seedMessages(count).entries()) insertMessage.run(`m${count}`, seq, role, text, seq);
+    for (const [seq, { role, text }] of seedMessages(count).entries())
+      insertMessage.run(`m${count}`, seq, role, text, seq);
   }
   for (let index = 0; index < 10_000; index += 1) insertSession.run(`s${index}`, `Session ${index}`, index);
 })();

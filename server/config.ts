@@ -119,7 +119,8 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     if (flags.basePath !== undefined) server.base_path = flags.basePath;
   }
   const filled = Value.Default(ConfigFile, raw);
-  const problem = Value.Errors(ConfigFile, filled)[0];
+  // Of an unknown key both its value ("schema is false") and its object complain; the object names it.
+  const problem = Value.Errors(ConfigFile, filled).find(({ keyword }) => keyword !== 'boolean');
   if (problem) throw new ConfigError(describe(problem, filled));
   const file = filled as FileConfig;
   const token = variables.TURNKEEP_TOKEN || null;

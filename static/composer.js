@@ -90,7 +90,7 @@ export function createComposer({ root, api, actions }) {
     if (box.sending || box.text.trim() === '' || open?.gone) return;
     const { text } = box;
     const requestId = drafts.requestFor(id);
-    Object.assign(box, { sending: true, error: '', text: '' });
+    Object.assign(box, { sending: true, error: '' });
     refresh();
     try {
       if (id === NEW) {

@@ -129,7 +129,14 @@ export function createStream({ address, onFrame, onState, onUnauthorized }) {
     const decoder = new TextDecoder();
     let isLive = false;
     const take = createFrameReader((frame) => {
-      if (connection === current) onFrame(frame);
+      if (connection !== current) return;
+      try {
+        onFrame(frame);
+      } catch (error) {
+        // A bug of the page, told as one; the connection is made anew, as for any event that got lost.
+        reportError(error);
+        throw error;
+      }
     });
     for (;;) {
       const { done, value } = await reader.read();

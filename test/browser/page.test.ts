@@ -394,8 +394,11 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     // The turn itself was not interrupted, and nothing says so.
     expect(await page.locator('.note').count()).toBe(0);
     turn.text('meanwhile ');
+    const asked: string[] = [];
+    page.on('request', (request) => request.url().includes('/api/events') && asked.push(request.url()));
     relay.mend();
     await isLive(page);
+    expect(decodeURIComponent(asked.at(-1) ?? '')).toContain(`@${turn.turn.runId}:`);
     await shows(page, 'before meanwhile');
     expect(await banner.isHidden()).toBe(true);
     relay.cut();

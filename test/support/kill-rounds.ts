@@ -1,0 +1,115 @@
+/**
+ * Rounds of kill -9: some sessions stream from a provider, the server dies at a random moment, starts again, and what
+ * it then shows is compared with what readers had been shown.
+ */
+import { expect } from 'vitest';
+import type { Message } from '../../server/core/terms.ts';
+import { type ChildServer, startChildServer, writeProviderHome } from './child-server.ts';
+import { startFakeProvider } from './fake-provider.ts';
+import { temporaryFolder } from './home.ts';
+import { seededRandom } from './random.ts';
+import type { SseReader } from './sse.ts';
+import { until } from './until.ts';
+
+export const messagesOf = async (server: ChildServer, sessionId: string): Promise<Message[]> =>
+  (await server.call('GET', `/api/sessions/${sessionId}/messages?limit=100000`)).json.messages;
+
+/** The text of a run that readers were shown. */
+export const shownIn = (readers: SseReader[], runId: string): string =>
+  readers
+    .flatMap((reader) => reader.events)
+    .filter((event) => event.type === 'message.delta' && event.json.run_id === runId)
+    .map((event) => event.json.payload.text)
+    .join('');
+
+/** Runs the rounds and expects that nothing was lost, doubled or run twice. */
+export async function killRounds(options: { seed: number; rounds: number; sessionCount: number }): Promise<void> {
+  const { seed, rounds, sessionCount } = options;
+  const random = seededRandom(seed);
+  const provider = await startFakeProvider();
+  const home = await temporaryFolder();
+  await writeProviderHome(home, provider.baseUrl);
+  let server = await startChildServer({ home });
+  const sessions: string[] = [];
+  for (let index = 0; index < sessionCount; index += 1) {
+    sessions.push((await server.call('POST', '/api/sessions')).json.session.session_id);
+  }
+  const accepted: { sessionId: string; runId: string; text: string; readers: SseReader[] }[] = [];
+  let readers: SseReader[] = [];
+
+  for (let round = 0; round < rounds; round += 1) {
+    readers = await Promise.all(
+      sessions.map((sessionId) => {
+        const last = accepted
+          .filter((one) => one.sessionId === sessionId)
+          .flatMap((one) => one.readers)
+          .flatMap((reader) => reader.events)
+          .findLast((event) => event.id !== null && event.json.session_id === sessionId)?.id;
+        return server.stream(`/api/sessions/${sessionId}/events`, last ? { headers: { 'last-event-id': last } } : {});
+      }),
+    );
+    const sent = sessions.map(async (sessionId, index) => {
+      const text = `script:chunks=40,delay=4,id=r${round}s${index}`;
+      const answer = await server.call('POST', `/api/sessions/${sessionId}/prompts`, { text });
+      expect(answer.status, `seed ${seed}`).toBe(202);
+      accepted.push({ sessionId, runId: answer.json.run_id, text, readers: [] });
+    });
+    await Promise.all(sent);
+    for (const one of accepted) {
+      const reader = readers[sessions.indexOf(one.sessionId)]!;
+      if (!one.readers.includes(reader)) one.readers.push(reader);
+    }
+    // A random number of deltas has come: somewhere in the middle of five turns.
+    const wanted = Math.floor(random() * 150);
+    await until(`${wanted} deltas have come (seed ${seed})`, () => {
+      const deltas = readers.flatMap((reader) => reader.events).filter((event) => event.type === 'message.delta');
+      const ended = readers.every((reader) =>
+        reader.events.some((event) => event.type === 'message.complete' && event.json.payload.admission_id),
+      );
+      return deltas.length >= wanted || ended;
+    });
+    await server.kill();
+    await Promise.all(readers.map((reader) => reader.ended));
+    server = await startChildServer({ home });
+    // The first read after the restart has every prompt that had started and every character that was shown.
+    for (const [index, sessionId] of sessions.entries()) {
+      const rows = await messagesOf(server, sessionId);
+      for (const one of accepted.filter((other) => other.sessionId === sessionId)) {
+        const shown = shownIn(one.readers, one.runId);
+        const own = rows.filter((row) => row.run_id === one.runId);
+        const said = own.filter((row) => row.role === 'assistant' && !row.id.endsWith('.m')).map((row) => row.content);
+        expect(said.join('').startsWith(shown), `seed ${seed}, round ${round}, session ${index}`).toBe(true);
+        if (shown) expect(own[0]).toMatchObject({ role: 'user', content: one.text });
+      }
+    }
+  }
+
+  await until(
+    'everything has ended',
+    async () => {
+      const lists = await Promise.all(
+        sessions.map(async (sessionId) => (await server.call('GET', `/api/sessions/${sessionId}`)).json.session.status),
+      );
+      return lists.every((status) => status === 'idle');
+    },
+    60_000,
+  );
+  for (const sessionId of sessions) {
+    const rows = await messagesOf(server, sessionId);
+    const own = accepted.filter((one) => one.sessionId === sessionId);
+    // Every accepted prompt once, in order, and each ran at most once.
+    expect(
+      rows.filter((row) => row.role === 'user').map((row) => row.content),
+      `seed ${seed}`,
+    ).toEqual(own.map((one) => one.text));
+    for (const one of own) {
+      const asked = provider.requests.filter((request) =>
+        JSON.stringify(request.body.messages?.at(-1)).includes(one.text),
+      );
+      expect(asked.length, `seed ${seed}: ${one.text}`).toBeLessThanOrEqual(1);
+    }
+    expect(new Set(rows.map((row) => row.id)).size).toBe(rows.length);
+  }
+  expect(provider.violations).toEqual([]);
+  await provider.close();
+}
