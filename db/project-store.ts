@@ -12,7 +12,10 @@ const toProject = (row: typeof projects.$inferSelect): Project => ({
 
 export function createProjectStore(state: StateDb): ProjectStore {
   return {
-    list: () => state.read((db) => db.select().from(projects).orderBy(asc(projects.createdAt)).all().map(toProject)),
+    list: () =>
+      state.read((db) =>
+        db.select().from(projects).orderBy(asc(projects.createdAt), asc(projects.projectId)).all().map(toProject),
+      ),
 
     create: (project, now) =>
       state.write((db) => {

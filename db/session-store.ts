@@ -92,6 +92,12 @@ export function createSessionStore(state: StateDb): SessionStore {
         return { kind: 'created', session: readSession(db, input.session_id)! };
       }),
 
+    byCreateKey: (key) =>
+      state.read((db) => {
+        const row = db.select().from(sessions).where(eq(sessions.createKey, key)).get();
+        return row ? { session: readSession(db, row.id)!, digest: row.createDigest } : null;
+      }),
+
     get: (sessionId) => state.read((db) => readSession(db, sessionId)),
 
     list: (query) =>

@@ -94,6 +94,8 @@ export interface SessionStore {
   create(
     session: NewSession,
   ): Promise<{ kind: 'created' | 'existing'; session: SessionRow } | Kind<'key_conflict' | 'id_taken' | 'no_project'>>;
+  /** The session that was made with this key, and the digest that came with it. */
+  byCreateKey(key: string): Promise<{ session: SessionRow; digest: string | null } | null>;
   get(sessionId: string): Promise<SessionRow | null>;
   list(query: SessionListQuery): Promise<{ sessions: SessionRow[]; next: SessionListCursor | null; total: number }>;
   /** A patch of only the draft moves no revision. */

@@ -2,6 +2,8 @@
 import fastifyStatic from '@fastify/static';
 import type { FastifyPluginAsync } from 'fastify';
 
+const VERSIONED = /[\\/]vendor[\\/][^\\/]+-\d[^\\/]*[\\/]/;
+
 export const pageRoutes =
   (folder: string): FastifyPluginAsync =>
   async (app) => {

@@ -68,7 +68,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       requireHostHeader: false,
     },
     keepAliveTimeout: 72_000,
-    forceCloseConnections: true,
+    // Streams are ended in `preClose`, with what they are still owed.
+    forceCloseConnections: 'idle',
     clientErrorHandler: handleClientError,
     routerOptions: { maxParamLength: 300 },
     frameworkErrors: (error, request, reply) => void handleError(error, request, reply as never),

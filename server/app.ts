@@ -38,9 +38,10 @@ import { createPruning } from './recovery/prune.ts';
 import { createRecovery } from './recovery/recovery.ts';
 import { createBuiltinRunner } from './runners/builtin/runner.ts';
 import { createCatalog } from './runners/catalog.ts';
+import { configuredProviders } from './runners/configured.ts';
 import type { DiscoveryTarget } from './runners/discover.ts';
+import { createBriefAnswer } from './runners/model/brief-answer.ts';
 import { createModelRunner } from './runners/model/model-runner.ts';
-import { OPENAI_BASE_URL, type ProviderConfig } from './runners/provider.ts';
 import { createRouterRunner } from './runners/router.ts';
 import type { Runner } from './runners/runner.ts';
 import { createProjects } from './sessions/projects.ts';
@@ -48,6 +49,7 @@ import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
 import { createSessionLock } from './sessions/session-lock.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
 import { checkWorkspace, openWorkspace } from './workspace/workspace.ts';
@@ -82,6 +84,9 @@ export interface App {
 const CACHE_BYTES = 64 * 1024 * 1024;
 const PATIENCE_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
+const TITLE_TIMEOUT_S = 15;
+/** Enough for a title, and for a model that thinks a little first. */
+const TITLE_TOKENS = 200;
 
 /** Top of the installation: where package.json is, in the source tree and in `dist` alike. */
 function packageRoot(): string {
@@ -91,22 +96,6 @@ function packageRoot(): string {
 
 function readVersion(): string {
   return JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8')).version;
-}
-
-/** The providers that the configuration names. */
-function configuredProviders(config: Config): ProviderConfig[] {
-  const { provider, base_url, default: model, context_length } = config.model;
-  if (provider !== 'custom' && provider !== 'openai') return [];
-  return [
-    {
-      name: provider,
-      kind: provider,
-      baseUrl: (base_url ?? OPENAI_BASE_URL).replace(/\/+$/, ''),
-      apiKey: config.apiKey,
-      defaultModel: model ?? null,
-      contextLength: context_length ?? null,
-    },
-  ];
 }
 
 /**
@@ -236,6 +225,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         newToolId: () => `tool_${hex(6)()}`,
         maxSteps: config.agent.max_steps,
         stallTimeoutS: config.agent.stall_timeout_s,
+        maxRetries: config.agent.api_max_retries,
+        sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+        random: Math.random,
         onBug: (error) => log.error({ err: error }, 'the model runner failed'),
       }),
     });
@@ -257,6 +249,19 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
     log,
   });
+  const briefAnswer = createBriefAnswer({ now });
+  const titles = createTitles({
+    sessions: stores.sessions,
+    ask: async (modelId, question, signal) => {
+      const target = catalog.resolve(modelId);
+      if (target.kind !== 'model') return null;
+      const { provider, model } = target;
+      return briefAnswer({ provider, model, ...question, maxTokens: TITLE_TOKENS, timeoutS: TITLE_TIMEOUT_S }, signal);
+    },
+    onChange,
+    now,
+    log,
+  });
   const runTurn = createRunTurn({
     stores,
     journals,
@@ -273,6 +278,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     defaultModel: () => catalog.list().default,
     onChange,
     onSettled: (admissionId) => completions.settle(admissionId),
+    ...(overrides.runner ? {} : { titles }),
     log,
   });
   const drain = createDrain({
@@ -388,6 +394,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const close = async (): Promise<void> => {
     draining = true;
     drain.stopClaiming();
+    const titled = titles.close();
     completions.wakeAll();
     if (pruning) clearInterval(pruning);
     const patience = AbortSignal.any([hurry.signal, AbortSignal.timeout(config.server.drain_s * 1000)]);
@@ -399,6 +406,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     await drain.idle();
     completions.wakeAll();
     await server.close();
+    await titled;
     await stores.epochs.end(epoch, now()).catch((error) => log.warn({ err: error }, 'the epoch could not be ended'));
     stores.close();
   };

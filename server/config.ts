@@ -12,18 +12,43 @@ import { parseEnv } from 'node:util';
 import Type, { type Static, type TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { parse as parseYaml } from 'yaml';
+import { PROVIDER_DEFAULTS, type ProviderKind } from './runners/provider.ts';
 
 const open = { additionalProperties: true } as const;
 const closed = { additionalProperties: false } as const;
 const Seconds = (value: number) => Type.Number({ minimum: 0, default: value });
 
+const Price = Type.Object(
+  {
+    input: Type.Number({ minimum: 0 }),
+    output: Type.Number({ minimum: 0 }),
+    cached: Type.Optional(Type.Number({ minimum: 0 })),
+  },
+  closed,
+);
+
+/** What a provider may have, in the `model` section and under `providers` alike. */
+const providerKeys = {
+  base_url: Type.Optional(Type.String({ minLength: 1 })),
+  default: Type.Optional(Type.String({ minLength: 1 })),
+  api_key_env: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
+  context_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  price: Type.Optional(Price),
+};
+
+const Provider = Type.Object(
+  {
+    kind: Type.Enum(['custom', 'openai', 'anthropic']),
+    ...providerKeys,
+    models: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+  },
+  closed,
+);
+
 const Model = Type.Object(
   {
     provider: Type.Enum(['builtin', 'custom', 'openai', 'anthropic'], { default: 'builtin' }),
-    base_url: Type.Optional(Type.String({ minLength: 1 })),
-    default: Type.Optional(Type.String({ minLength: 1 })),
-    api_key_env: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
-    context_length: Type.Optional(Type.Integer({ minimum: 1 })),
+    ...providerKeys,
   },
   open,
 );
@@ -31,8 +56,16 @@ const Model = Type.Object(
 const ConfigFile = Type.Object(
   {
     model: Model,
+    providers: Type.Record(Type.String(), Provider),
     runner: Type.Object({ kind: Type.Literal('model', { default: 'model' }) }, closed),
-    agent: Type.Object({ stall_timeout_s: Seconds(120), max_steps: Type.Integer({ minimum: 1, default: 50 }) }, open),
+    agent: Type.Object(
+      {
+        api_max_retries: Type.Integer({ minimum: 0, default: 2 }),
+        stall_timeout_s: Seconds(120),
+        max_steps: Type.Integer({ minimum: 1, default: 50 }),
+      },
+      open,
+    ),
     approvals: Type.Object({ timeout: Seconds(300) }, open),
     queue: Type.Object({ max: Type.Integer({ minimum: 1, default: 100 }) }, closed),
     max_concurrent_sessions: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { default: null }),
@@ -74,8 +107,10 @@ export interface Config extends FileConfig {
   home: string;
   /** The credential that every request must bear, or null for an open loopback server. */
   token: string | null;
-  /** The provider's key, read from the variable that the configuration names; never logged. */
+  /** The key of the `model` section's provider, read from the variable that is named there; never logged. */
   apiKey: string | null;
+  /** The same for `providers`, by their names. */
+  providerKeys: Record<string, string | null>;
   /** `TURNKEEP_LOG_LEVEL`: fatal, error, warn, info, debug, trace or silent. */
   logLevel: string;
   /** Keys that were not understood and are not ours. */
@@ -94,7 +129,7 @@ export interface ConfigFlags {
   basePath?: string;
 }
 
-const SECTIONS = ['model', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
+const SECTIONS = ['model', 'providers', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
 
 /** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
 export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
@@ -131,13 +166,20 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   }
   checkProxies(file.server.trusted_proxies);
   checkBind(file.server.host, token);
-  checkModel(file.model);
+  checkProvider('model', file.model.provider, file.model);
+  checkProviders(file);
   return {
     ...file,
     server: { ...file.server, base_path: trimBasePath(file.server.base_path) },
     home,
     token,
-    apiKey: readKey(file.model, variables),
+    apiKey: readKey('model', file.model.provider, file.model, variables),
+    providerKeys: Object.fromEntries(
+      Object.entries(file.providers).map(([name, provider]) => [
+        name,
+        readKey(`providers.${name}`, provider.kind, provider, variables),
+      ]),
+    ),
     logLevel,
     unknownKeys: unknownKeys(file),
   };
@@ -185,7 +227,7 @@ function describe(problem: { instancePath: string; message: string; params?: obj
   if (Array.isArray(extra)) return `config.yaml: ${key} has no key "${extra.join('", "')}".`;
   const found = key.split('.').reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], value);
   // Whoever writes the key itself where its variable's name belongs must not find it in a log.
-  const shown = found === undefined || key === 'model.api_key_env' ? '' : ` (it is ${JSON.stringify(found)})`;
+  const shown = found === undefined || key.endsWith('.api_key_env') ? '' : ` (it is ${JSON.stringify(found)})`;
   const allowed = problem.params && 'allowedValues' in problem.params ? problem.params.allowedValues : null;
   const what = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : problem.message;
   return `config.yaml: ${key} ${what}${shown}.`;
@@ -221,31 +263,51 @@ function checkBind(host: string, token: string | null): void {
   );
 }
 
-function checkModel(model: FileConfig['model']): void {
-  if (model.provider === 'anthropic') {
+type ProviderFields = Pick<FileConfig['model'], 'base_url' | 'api_key_env'>;
+
+/** @param place where it stands in the file: `model` or `providers.<name>` */
+function checkProvider(place: string, kind: ProviderKind | 'builtin', { base_url }: ProviderFields): void {
+  if (kind === 'custom' && !base_url) {
     throw new ConfigError(
-      'config.yaml: model.provider "anthropic" is not available yet; use custom, openai or builtin.',
+      `config.yaml: ${place}.base_url is needed for provider "custom", for example http://127.0.0.1:11434/v1.`,
     );
   }
-  if (model.provider === 'custom' && !model.base_url) {
-    throw new ConfigError(
-      'config.yaml: model.base_url is needed for provider "custom", for example http://127.0.0.1:11434/v1.',
-    );
-  }
-  if (model.base_url !== undefined && !URL.canParse(model.base_url)) {
-    throw new ConfigError(`config.yaml: model.base_url is not a URL: "${model.base_url}".`);
+  if (base_url !== undefined && !/^https?:\/\//.test(URL.canParse(base_url) ? base_url : '')) {
+    throw new ConfigError(`config.yaml: ${place}.base_url is not a URL: "${base_url}".`);
   }
 }
 
-function readKey(model: FileConfig['model'], variables: Record<string, string | undefined>): string | null {
-  const name = model.api_key_env ?? (model.provider === 'openai' ? 'OPENAI_API_KEY' : null);
+/** A name is the part of a model id before its first slash. */
+const PROVIDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+function checkProviders({ model, providers }: FileConfig): void {
+  for (const [name, provider] of Object.entries(providers)) {
+    if (!PROVIDER_NAME.test(name)) {
+      throw new ConfigError(
+        `config.yaml: providers must have names of letters, digits, ".", "_" and "-", not "${name}".`,
+      );
+    }
+    if (name === 'builtin' || name === model.provider) {
+      throw new ConfigError(`config.yaml: providers.${name} has the name of another provider; give it its own.`);
+    }
+    checkProvider(`providers.${name}`, provider.kind, provider);
+  }
+}
+
+function readKey(
+  place: string,
+  kind: ProviderKind | 'builtin',
+  { api_key_env }: ProviderFields,
+  variables: Record<string, string | undefined>,
+): string | null {
+  const name = api_key_env ?? (kind === 'builtin' ? null : PROVIDER_DEFAULTS[kind].apiKeyEnv);
   if (name === null) return null;
-  const key = variables[name];
-  if (!key && model.provider !== 'builtin') {
+  const key = variables[name]?.trim();
+  if (!key && kind !== 'builtin') {
     throw new ConfigError(
       // A name in other letters may be the key itself.
-      `The variable ${/^[A-Z][A-Z0-9_]*$/.test(name) ? name : 'that is named there'} (model.api_key_env) holds no key. ` +
-        'Set it in the environment or in <home>/.env.',
+      `The variable ${/^[A-Z][A-Z0-9_]*$/.test(name) ? name : 'that is named there'} (${place}.api_key_env) holds no key, ` +
+        `and ${place === 'model' ? 'model.provider' : place} "${kind}" needs it. Set it in the environment or in <home>/.env.`,
     );
   }
   return key || null;

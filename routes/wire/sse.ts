@@ -44,6 +44,9 @@ export function openSse(reply: FastifyReply): ServerResponse {
   return response;
 }
 
+/** How long a stream's last bytes may take when the server stops. */
+const SHUTDOWN_GRACE_MS = 1_000;
+
 /** The way to a reader over a response that `openSse` has opened. */
 export function createSseSink(response: ServerResponse, form: IdForm): Sink {
   return {
@@ -67,8 +70,13 @@ export function createSseSink(response: ServerResponse, form: IdForm): Sink {
       });
     },
     close(reason: CloseReason) {
-      if (reason === 'overflow' || reason === 'send_deadline') response.destroy();
-      else response.end();
+      if (reason === 'overflow' || reason === 'send_deadline') {
+        response.destroy();
+        return;
+      }
+      response.end();
+      // A reader that takes nothing must not keep the server from stopping.
+      if (reason === 'shutdown') setTimeout(() => response.destroy(), SHUTDOWN_GRACE_MS).unref();
     },
   };
 }

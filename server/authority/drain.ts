@@ -88,6 +88,7 @@ export function createDrain(parts: DrainParts): Drain {
       runId: admission.run_id,
       admissionId: admission.admission_id,
       generation: claim.fence.generation,
+      input: admission.text,
       startedAt: by.now,
       stop: new AbortController(),
       log: null,

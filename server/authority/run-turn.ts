@@ -18,6 +18,7 @@ import type { Requests } from '../live/requests.ts';
 import { createRunLog, type RunLog } from '../live/run-log.ts';
 import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../runners/runner.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
+import type { Titles } from '../sessions/titles.ts';
 import type { PendingTurn, Transcripts } from '../sessions/transcripts.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import type { Persist } from './persist.ts';
@@ -41,6 +42,8 @@ export interface RunTurnParts {
   onChange(sessionId: string, reason: string): void;
   /** The admission ended; whoever waits for it is told. */
   onSettled(admissionId: string): void;
+  /** Who gives conversations better titles, beside their turns. */
+  titles?: Pick<Titles, 'turnStarts' | 'turnCompleted'>;
   log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
 }
 
@@ -155,8 +158,10 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     try {
       const session = await stores.sessions.get(sessionId);
       const title = session?.title === null ? deriveTitle(text) : null;
-      if (title === null) return;
-      await stores.sessions.patch(sessionId, { title, title_source: 'derived' }, { now: now(), revision: null });
+      if (!session || title === null) return;
+      // Only if nothing changed meanwhile: a title that a person gives is never replaced.
+      const options = { now: now(), revision: session.revision };
+      await stores.sessions.patch(sessionId, { title, title_source: 'derived' }, options);
     } catch (error) {
       log.warn({ err: error, session_id: sessionId }, 'no title could be given');
     }
@@ -165,6 +170,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
   return async function runTurn(live, run, fence, admission) {
     const sessionId = live.sessionId;
     reached('claimed');
+    parts.titles?.turnStarts(sessionId);
     await giveTitle(sessionId, admission.text);
     parts.onChange(sessionId, 'started');
     const prompt: Message = {
@@ -227,6 +233,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
       await persist('mark unknown', () => stores.admissions.markUnknown(admission.admission_id));
       await runLog.close();
       live.run = null;
+      live.abandonRun(run.runId);
       parts.onSettled(admission.admission_id);
       parts.onChange(sessionId, 'unknown');
       return;
@@ -240,6 +247,10 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     live.run = null;
     parts.onSettled(admission.admission_id);
     parts.onChange(sessionId, 'ended');
+    if (verdict.outcome === 'completed') {
+      const { generation } = fence;
+      parts.titles?.turnCompleted({ sessionId, generation, input: admission.text, reply: complete.text });
+    }
   };
 }
 

@@ -5,7 +5,7 @@
  * An assistant row opens with the first event of a message and closes at the first `tool.complete` after it, at the
  * next `message.start`, or at the end. A tool row follows for each `tool.complete`.
  */
-import type { RunEvent } from './events.ts';
+import type { RunEvent, Todo } from './events.ts';
 import { markerRow } from './marker.ts';
 import type { MarkerCause, Message, TurnError, Usage } from './terms.ts';
 
@@ -38,6 +38,9 @@ export interface FoldView {
   reasoning: string;
   tools: ToolView[];
   parts: Part[];
+  todos: Todo[];
+  /** The last status of the agent, for example that it waits for a provider. */
+  notice: { kind: string; text: string } | null;
 }
 
 export interface Fold {
@@ -89,6 +92,8 @@ export function createFold(runId: string): Fold {
   let next = 0;
   let model: string | undefined;
   let usage: Usage | null = null;
+  let todos: Todo[] = [];
+  let notice: FoldView['notice'] = null;
 
   const openRow = (at: number): Message => {
     open ??= dropUndefined<Message>({
@@ -188,7 +193,11 @@ export function createFold(runId: string): Fold {
           return [];
         }
         case 'todo.updated':
+          todos = event.payload.todos;
+          return [];
         case 'status':
+          notice = event.payload;
+          return [];
         case 'message.complete':
           return [];
       }
@@ -225,6 +234,8 @@ export function createFold(runId: string): Fold {
         reasoning: text('reasoning'),
         tools: [...tools.values()].map((tool) => ({ ...tool })),
         parts: parts.map((part) => ({ ...part })),
+        todos,
+        notice,
       };
     },
 

@@ -10,6 +10,7 @@ import type { JournalStore } from '../../db/files/journal.ts';
 import type { AdmissionStore } from '../../db/stores.ts';
 import { type Cursor, formatCursor, parseCursor } from '../core/cursor.ts';
 import { envelopeOfLine } from '../core/events.ts';
+import type { FoldView } from '../core/fold.ts';
 import type { Admission } from '../core/terms.ts';
 import { type LiveEvent, plainLiveEvent, replayedLiveEvent } from './live-event.ts';
 import { type Attachment, cancelledCompletion, type LiveSession } from './live-session.ts';
@@ -184,9 +185,10 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
   function viewOf(live: LiveSession) {
     if (!live.run) return null;
     const log = live.run.log;
-    const view = log?.fold.view() ?? { text: '', reasoning: '', tools: [], parts: [] };
+    const view = log?.fold.view() ?? NOTHING_YET;
     const status = live.requests.size > 0 ? 'waiting' : 'running';
-    return { run_id: live.run.runId, status, ...view, last_seq: log?.published() ?? 0 };
+    const { runId: run_id, admissionId: admission_id, generation, input } = live.run;
+    return { run_id, admission_id, generation, input, status, ...view, last_seq: log?.published() ?? 0 };
   }
 
   /** What an honoured cursor is followed by, behind the replay: the queue and the open questions as they are now. */
@@ -264,6 +266,9 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     if (!subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
   };
 }
+
+/** What a run shows before its journal is open. */
+const NOTHING_YET: FoldView = { text: '', reasoning: '', tools: [], parts: [], todos: [], notice: null };
 
 const runAdmission = (run: { runId: string; generation: number }) => ({
   run_id: run.runId,

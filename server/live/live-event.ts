@@ -72,13 +72,14 @@ export function plainLiveEvent(
   };
 }
 
-/** Joins neighbouring deltas of one run into one with the place of the last. */
+/** Joins neighbouring deltas of one run into one with the place of the last; `first_seq` says where it begins. */
 export function mergeDeltas(deltas: readonly LiveEvent[]): LiveEvent {
   const last = deltas.at(-1)!;
   if (deltas.length === 1) return last;
-  const envelope = JSON.parse(last.json);
-  envelope.payload.text = deltas.map((delta) => JSON.parse(delta.json).payload.text).join('');
-  return { ...last, json: JSON.stringify(envelope), encoded: new Map() };
+  const { payload, ...envelope } = JSON.parse(last.json);
+  const text = deltas.map((delta) => JSON.parse(delta.json).payload.text).join('');
+  const merged = { ...envelope, first_seq: deltas[0]!.place!.seq, payload: { ...payload, text } };
+  return { ...last, json: JSON.stringify(merged), encoded: new Map() };
 }
 
 /** Whether `mergeDeltas` may join these. */

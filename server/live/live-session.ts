@@ -12,6 +12,8 @@ export interface LiveRun {
   readonly runId: string;
   readonly admissionId: string;
   readonly generation: number;
+  /** The prompt. */
+  readonly input: string;
   /** Epoch seconds. */
   readonly startedAt: number;
   /** Aborts its agent. It exists before the agent does, so that an early stop is not lost (CL6). */
@@ -58,6 +60,8 @@ export interface LiveSession {
   publishRun(events: readonly LiveEvent[]): void;
   /** A session event: `session.info`, `request.open`, `request.cancel`, `session.deleted`. */
   publish(event: LiveEvent): void;
+  /** Ends the readers of a run that will have no end. */
+  abandonRun(runId: string): void;
   /** The one completion of a prompt that was cancelled while it waited (CL5). */
   publishCancelled(admission: { admission_id: string; run_id: string }): void;
 }
@@ -98,6 +102,10 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
         if (!attachment.live) attachment.missedInfo = true;
         else if (attachment.only === null || toOwnReaders) attachment.subscriber.offer([event]);
       }
+    },
+
+    abandonRun(runId) {
+      for (const { only, subscriber } of [...attachments]) if (only === runId) subscriber.close('finished');
     },
 
     publishCancelled({ admission_id, run_id }) {

@@ -8,7 +8,7 @@
 import { DISCOVERY_TARGETS, type DiscoveryTarget, probe, providerOf } from './discover.ts';
 import { BUILTIN_MODEL_ID, formatModelId, parseModelId } from './model-id.ts';
 import { fetchModelList, type ListedModel } from './model-list.ts';
-import type { ProviderConfig, ProviderLookup } from './provider.ts';
+import { authHeaders, type ProviderConfig, type ProviderLookup } from './provider.ts';
 import type { ModelInfo } from './runner.ts';
 
 const LIST_TIMEOUT_MS = 3000;
@@ -85,9 +85,11 @@ export function createCatalog(parts: CatalogParts): Catalog {
   };
 
   const refreshConfigured = async (entry: Entry): Promise<void> => {
-    const { baseUrl, apiKey } = entry.provider;
-    const url = `${baseUrl.replace(/\/+$/, '')}/models`;
-    const outcome = await fetchModelList({ fetch: fetchImpl, url, apiKey, timeoutMs: LIST_TIMEOUT_MS, strict: false });
+    const { kind, baseUrl, apiKey } = entry.provider;
+    // Anthropic lists twenty unless it is asked for more.
+    const url = `${baseUrl.replace(/\/+$/, '')}/models${kind === 'anthropic' ? '?limit=1000' : ''}`;
+    const headers = authHeaders(kind, apiKey);
+    const outcome = await fetchModelList({ fetch: fetchImpl, url, headers, timeoutMs: LIST_TIMEOUT_MS, strict: false });
     switch (outcome.kind) {
       case 'ok':
         entry.listed = outcome.models;
@@ -187,10 +189,9 @@ const newEntry = (provider: ProviderConfig, source: Entry['source']): Entry => (
 
 function modelsOf({ provider, source, listed }: Entry): ModelInfo[] {
   const models = (listed ?? []).filter((model) => provider.kind !== 'openai' || !NOT_FOR_CHAT.test(model.name));
-  const { defaultModel } = provider;
-  if (defaultModel && !models.some((model) => model.name === defaultModel)) {
-    models.unshift({ name: defaultModel, contextLength: null });
-  }
+  const named = [...(provider.defaultModel ? [provider.defaultModel] : []), ...(provider.models ?? [])];
+  const missing = [...new Set(named)].filter((name) => !models.some((model) => model.name === name));
+  models.unshift(...missing.map((name) => ({ name, contextLength: null })));
   return models.map(({ name, contextLength }) => {
     const window = provider.contextLength ?? contextLength;
     const info: ModelInfo = {
@@ -210,6 +211,7 @@ const NOT_FOR_CHAT = /embedding|whisper|tts|dall-e|image|moderation|transcribe|r
 /** A list that is not there yet, or is empty, refuses nothing: some servers list only what is loaded. */
 function isKnown({ provider, listed }: Entry, model: string): boolean {
   if (!listed || listed.length === 0 || model === provider.defaultModel) return true;
+  if (provider.models?.includes(model)) return true;
   return listed.some(({ name }) => isSameModel(name, model));
 }
 

@@ -49,7 +49,6 @@ export async function probe(target: DiscoveryTarget, fetchImpl: typeof fetch): P
     const outcome = await fetchModelList({
       fetch: fetchImpl,
       url: `http://127.0.0.1:${target.port}${path}`,
-      apiKey: null,
       timeoutMs: PROBE_TIMEOUT_MS,
       strict: true,
     });

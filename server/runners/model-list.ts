@@ -19,7 +19,8 @@ export type ListOutcome =
 export interface ListRequest {
   fetch: typeof fetch;
   url: string;
-  apiKey: string | null;
+  /** By which the server knows who asks. */
+  headers?: Record<string, string>;
   timeoutMs: number;
   /** The list must say what it is, as it must where anything at all may be listening. */
   strict: boolean;
@@ -43,12 +44,12 @@ export async function fetchModelList(request: ListRequest): Promise<ListOutcome>
 }
 
 async function ask(request: ListRequest, signal: AbortSignal): Promise<ListOutcome> {
-  const { fetch: fetchImpl, url, apiKey, strict } = request;
+  const { fetch: fetchImpl, url, strict } = request;
   let response: Response;
   let text: string;
   try {
     response = await fetchImpl(url, {
-      headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
+      headers: request.headers ?? {},
       redirect: 'manual', // the key is for this address only
       signal,
     });
@@ -105,6 +106,7 @@ const WINDOW_FIELDS = [
   'max_model_len',
   'context_length',
   'context_window',
+  'max_input_tokens',
   'max_context_length',
 ];
 

@@ -126,6 +126,9 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   return {
     async create(raw, key) {
+      // A repeat is answered before anything is checked: what was there the first time may be gone.
+      const made = key ? await stores.sessions.byCreateKey(key.key) : null;
+      if (made && made.digest === key?.digest) return { session: view(made.session), created: false };
       const input = await checked(raw);
       for (;;) {
         const outcome = await stores.sessions.create({

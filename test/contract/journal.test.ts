@@ -315,7 +315,8 @@ describe('writing a journal', () => {
   it('[JO3, JO4] is taken up again after a crash: the torn tail goes aside, the terminal line is last', async () => {
     const { store, file } = await open();
     const torn = '{"version":2,"created_at":1002,"terminal":fal';
-    for (const [n, rest] of [torn, `${torn}\n${lineOf(small[4]!)}\n`, ''].entries()) {
+    // Also one that is longer than what is written in its place.
+    for (const [n, rest] of [torn, `${torn}\n${`${lineOf(small[4]!)}\n`.repeat(9)}`, ''].entries()) {
       await writeFile(file, textOf(small.slice(0, 3)) + rest);
       const read = await store.read(SESSION, RUN);
       const writer = await store.reopen(SESSION, RUN, read, NOW + n);

@@ -173,13 +173,17 @@ describe('a sidecar', () => {
 });
 
 describe('the header of a sidecar', () => {
-  it('[SC1] is read without the transcript behind it', async () => {
+  it('[SC1] is read without the transcript behind it, wherever that begins', async () => {
     const { store, put } = await open();
-    // What follows the first row is no JSON: whoever parsed it would say so.
-    const whole = JSON.stringify({ ...header({ pending_user_message: LURE }), messages: [message(0)] }, null, 2);
-    const cut = whole.indexOf('"messages": [') + '"messages": ['.length;
-    await put(Buffer.concat([Buffer.from(whole.slice(0, cut)), Buffer.alloc(5_000_000, 0xff)]));
-    expect(await store.readHeader(SESSION)).toEqual(header({ pending_user_message: LURE }));
+    // The first and the last place where its beginning lies on the border of two reads, and some around.
+    for (const length of [0, 65_200, ...Array.from({ length: 60 }, (_, n) => 65_250 + n * 5), 200_000]) {
+      const named = header({ pending_user_message: LURE + 'x'.repeat(length) });
+      // What follows the transcript's first byte is no JSON: whoever parsed it would say so.
+      const whole = JSON.stringify({ ...named, messages: [message(0)] }, null, 2);
+      const cut = whole.indexOf('"messages": [\n') + '"messages": ['.length;
+      await put(Buffer.concat([Buffer.from(whole.slice(0, cut)), Buffer.alloc(100_000, 0xff)]));
+      expect(await store.readHeader(SESSION)).toEqual(named);
+    }
     expect(await store.read(SESSION)).toMatchObject({ kind: 'damaged' });
   });
 

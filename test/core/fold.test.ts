@@ -296,7 +296,8 @@ describe('a snapshot of a run', () => {
       fold.apply(event, 100);
     }
     const view = fold.view();
-    expect(view).toEqual({
+    expect(view).toMatchObject({ todos: [], notice: null });
+    expect(view).toMatchObject({
       text: 'abc',
       reasoning: 'hm',
       tools: [
@@ -318,6 +319,8 @@ describe('a snapshot of a run', () => {
         { type: 'tool', tool_id: 't2' },
         { type: 'text', text: 'c' },
       ],
+      todos: [],
+      notice: null,
     });
     // What was shown stays as it was.
     fold.apply(text('d'), 100);
@@ -325,6 +328,21 @@ describe('a snapshot of a run', () => {
     expect(view.parts.at(-1)).toEqual({ type: 'text', text: 'c' });
     expect(view.tools[0]).not.toHaveProperty('result');
     expect(fold.view().text).toBe('abcd');
+  });
+
+  it('[SU2] shows the last list of things to do and the last notice', () => {
+    const fold = createFold(RUN);
+    for (const word of ['first', 'second']) {
+      fold.apply({ type: 'todo.updated', payload: { todos: [{ content: word, status: 'pending' }] } }, 100);
+      fold.apply({ type: 'status', payload: { kind: 'retry', text: word } }, 100);
+    }
+    expect(fold.view()).toMatchObject({
+      text: '',
+      parts: [],
+      todos: [{ content: 'second', status: 'pending' }],
+      notice: { kind: 'retry', text: 'second' },
+    });
+    expect(fold.rows()).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 /** Who may ask: credentials, Host, Origin; and that no secret is ever told. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import os from 'node:os';
 import { expect, it, onTestFinished } from 'vitest';
 import { ConfigError, loadConfig } from '../../server/config.ts';
 import { temporaryFolder } from '../support/home.ts';
@@ -281,6 +282,18 @@ it('[SE3] a server on the network is reached by addresses and by allowed names',
     expect([host, await status(host)]).toEqual([host, 200]);
   }
   expect(await status('evil.example')).toBe(403);
+});
+
+const hasIpv6 = Object.values(os.networkInterfaces()).some((list) => list?.some((one) => one.address === '::1'));
+
+it.runIf(hasIpv6)('[SE3] a server on the IPv6 loopback is reached there, by its own page too', async () => {
+  const server = await startTestServer({ flags: { host: '::1' } });
+  const url = `http://[::1]:${new URL(server.url).port}`;
+  expect((await fetch(`${url}/api/sessions`)).status).toBe(200);
+  const own = { origin: url, 'content-type': 'application/json' };
+  expect((await fetch(`${url}/api/sessions`, { method: 'POST', headers: own, body: '{}' })).status).toBe(201);
+  const foreign = { ...own, origin: 'http://[::2]' };
+  expect((await fetch(`${url}/api/sessions`, { method: 'POST', headers: foreign, body: '{}' })).status).toBe(403);
 });
 
 it('[SE3] a page of another origin can neither change anything nor open a stream', async () => {

@@ -62,6 +62,9 @@ export function modelRunnerOn(provider: ProviderConfig, change: Partial<ModelRun
     },
     maxSteps: 50,
     stallTimeoutS: 30,
+    maxRetries: 0,
+    sleep: async () => {},
+    random: () => 0.5,
     onBug: (error) => {
       throw error;
     },

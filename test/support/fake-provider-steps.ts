@@ -3,7 +3,7 @@
  * does on the wire.
  */
 import type { ServerResponse } from 'node:http';
-import type { ChatBody } from './fake-provider-strict.ts';
+import type { Dialect } from './fake-provider-dialects.ts';
 
 /** A point where an answer waits until the test lets it go on. */
 export interface Hold {
@@ -77,7 +77,7 @@ const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** What is known of the answer that is being played. */
 export interface Playing {
-  body: ChatBody;
+  dialect: Dialect;
   response: ServerResponse;
   /** Resolves when the connection is gone. */
   gone: Promise<void>;
@@ -85,7 +85,7 @@ export interface Playing {
 }
 
 /** Plays the steps; returns when the answer has ended or the connection is gone. */
-export async function playSteps(steps: readonly Step[], { body, response, gone, isGone }: Playing): Promise<void> {
+export async function playSteps(steps: readonly Step[], { dialect, response, gone, isGone }: Playing): Promise<void> {
   let byByte = false;
   let called = false;
   let finish: string | null = null;
@@ -106,40 +106,31 @@ export async function playSteps(steps: readonly Step[], { body, response, gone, 
       await packet(Uint8Array.of(byte));
     }
   };
-  const chunk = (delta: unknown, finishReason: string | null = null): string =>
-    frame({
-      id: 'chatcmpl-fake',
-      object: 'chat.completion.chunk',
-      created: 1,
-      model: body.model,
-      choices: [{ index: 0, delta, finish_reason: finishReason }],
-    });
-
   for (const step of steps) {
     if (isGone()) return;
-    if ('text' in step) for (const content of [step.text].flat()) await send(chunk({ content }));
+    if ('text' in step) for (const content of [step.text].flat()) await send(dialect.text(content));
     else if ('reasoning' in step) {
-      for (const reasoning_content of [step.reasoning].flat()) await send(chunk({ reasoning_content }));
+      for (const text of [step.reasoning].flat()) await send(dialect.reasoning(text));
     } else if ('tool_calls' in step) {
       called = true;
-      for (const delta of toolCallDeltas(step.tool_calls, step.pieces ?? 3)) await send(chunk({ tool_calls: [delta] }));
-    } else if ('empty_tool_calls' in step) await send(chunk({ tool_calls: [] }));
+      for (const packet of dialect.calls(step.tool_calls, step.pieces ?? 3)) await send(packet);
+    } else if ('empty_tool_calls' in step) await send(dialect.emptyCalls());
     else if ('usage' in step) usage = step.usage;
     else if ('finish' in step) finish = step.finish;
-    else if ('frame' in step) await send(frame(step.frame));
+    else if ('frame' in step) await send(dialect.frame(step.frame));
     else if ('raw' in step) await send(step.raw);
-    else if ('error' in step) await send(frame({ error: step.error }));
-    else if ('broken_frame' in step) await send('data: {"id":"chatcmpl-fake","choices":[{"delta":{"cont\n\n');
+    else if ('error' in step) await send(dialect.error(step.error));
+    else if ('broken_frame' in step) await send(dialect.broken);
     else if ('split_utf8' in step) {
-      const bytes = Buffer.from(chunk({ content: step.split_utf8 }));
+      const bytes = Buffer.from(dialect.text(step.split_utf8));
       const cut = bytes.findIndex((byte) => byte >= 0xc0) + 1;
       await send(bytes.subarray(0, cut));
       await tick();
       await send(bytes.subarray(cut));
     } else if ('lone_surrogate' in step) {
-      await send(chunk({ content: '@@' }).replace('@@', 'half \\ud83d gone'));
+      await send(dialect.text('@@').replace('@@', 'half \\ud83d gone'));
     } else if ('burst' in step) {
-      const chunks = Array.from({ length: step.burst }, (_, n) => chunk({ content: `[${n}]` }));
+      const chunks = Array.from({ length: step.burst }, (_, n) => dialect.text(`[${n}]`));
       await send(chunks.join(''));
     } else if ('byte_by_byte' in step) byByte = true;
     else if ('hold' in step) {
@@ -172,39 +163,13 @@ export async function playSteps(steps: readonly Step[], { body, response, gone, 
       await gone;
       return;
     } else if ('end' in step) {
-      if (step.end === 'done-only') await send('data: [DONE]\n\n');
+      if (step.end === 'done-only') await send(dialect.done);
       begin();
       response.end();
       return;
     }
   }
   if (isGone()) return;
-  await send(chunk({}, finish ?? (called ? 'tool_calls' : 'stop')));
-  if (usage || body.stream_options?.include_usage) await send(usageFrame(body, usage));
-  await send('data: [DONE]\n\n');
+  for (const packet of dialect.end({ finish, called, usage })) await send(packet);
   response.end();
-}
-
-const frame = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
-
-function usageFrame(body: ChatBody, usage: Record<string, unknown> | null): string {
-  const counts = usage ?? { prompt_tokens: 10 * body.messages.length, completion_tokens: 7, total_tokens: 0 };
-  return frame({
-    id: 'chatcmpl-fake',
-    object: 'chat.completion.chunk',
-    created: 1,
-    model: body.model,
-    choices: [],
-    usage: counts,
-  });
-}
-
-function toolCallDeltas(calls: readonly ScriptedCall[], pieces: number): unknown[] {
-  return calls.flatMap(({ id, name, args }, index) => {
-    const text = typeof args === 'string' ? args : JSON.stringify(args ?? {});
-    const size = Math.max(1, Math.ceil(text.length / pieces));
-    const rest = text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
-    const head = { index, id: id ?? `call_${index}`, type: 'function', function: { name, arguments: '' } };
-    return [head, ...rest.map((piece) => ({ index, function: { arguments: piece } }))];
-  });
 }

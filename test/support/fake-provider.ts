@@ -1,5 +1,6 @@
 /**
- * A provider on a real socket, scripted request by request: POST /v1/chat/completions and GET /v1/models. Unscripted
+ * A provider on a real socket, scripted request by request: POST /v1/chat/completions or, for Anthropic's protocol,
+ * /v1/messages; and GET /v1/models. Requests without tools are for titles: they are counted and scripted apart. Unscripted
  * requests are answered by what their prompt says (fake-provider-inline). It is strict: a conversation that the
  * pickiest provider would refuse gets a 400, and is listed in `violations`.
  *
@@ -8,6 +9,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
+import { type AnthropicBody, anthropicViolations, chatBodyOf } from './fake-provider-anthropic.ts';
+import { anthropicDialect, openAiDialect } from './fake-provider-dialects.ts';
 import { inlineSteps } from './fake-provider-inline.ts';
 import { createHold, type Hold, playSteps, type Step } from './fake-provider-steps.ts';
 import { type ChatBody, violationsOf } from './fake-provider-strict.ts';
@@ -29,7 +32,10 @@ export interface FakeProviderOptions {
 
 /** One request for a completion, as it came. */
 export interface RecordedRequest {
+  /** A request of the messages protocol is brought into this shape. */
   body: ChatBody;
+  /** As it came. */
+  raw: unknown;
   headers: IncomingHttpHeaders;
   /** The client went away before the answer was complete. */
   aborted: boolean;
@@ -47,6 +53,8 @@ export interface FakeProvider {
   baseUrl: string;
   /** Requests for a completion, in the order of their coming; refused ones too. */
   requests: RecordedRequest[];
+  /** Requests for titles. */
+  titles: RecordedRequest[];
   /** Faults that the strict check found. */
   violations: string[];
   /** How many lists of models were asked for. */
@@ -55,6 +63,10 @@ export interface FakeProvider {
   script(match: (body: ChatBody) => boolean, steps: Step[]): void;
   /** Scripts the next request, whatever it is. */
   next(...steps: Step[]): void;
+  /** Scripts the next request for a title; `A fitting title` is the answer otherwise. */
+  nextTitle(...steps: Step[]): void;
+  /** Paths of the lists of models that were asked for, with their headers. */
+  lists: { path: string; headers: IncomingHttpHeaders }[];
   /** A point to wait at, to be put into a script. */
   hold(): Hold;
   answerModels(answer: ModelsAnswer | null): void;
@@ -69,17 +81,19 @@ export interface FakeProvider {
 export async function startFakeProvider(options: FakeProviderOptions = {}): Promise<FakeProvider> {
   const scripts: { match: (body: ChatBody) => boolean; steps: Step[] }[] = [];
   const waiters: { count: number; resolve: (request: RecordedRequest) => void }[] = [];
+  const titleScripts: Step[][] = [];
   let modelsAnswer: ModelsAnswer | null = null;
 
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://fake').pathname;
-    const isAllowed = !options.apiKey || request.headers.authorization === `Bearer ${options.apiKey}`;
-    if (request.method === 'POST' && path === '/v1/chat/completions') {
+    const isAllowed = !options.apiKey || keyOf(request) === options.apiKey;
+    if (request.method === 'POST' && (path === '/v1/chat/completions' || path === '/v1/messages')) {
       if (!isAllowed) return refuseKey(request, response);
-      return void complete(request, response);
+      return void complete(request, response, path === '/v1/messages');
     }
     if (request.method === 'GET' && path === '/v1/models') {
       provider.modelRequests += 1;
+      provider.lists.push({ path: request.url ?? '', headers: request.headers });
       if (!isAllowed) return refuseKey(request, response);
       if (modelsAnswer === 'hang') return;
       if (modelsAnswer) return json(response, modelsAnswer.status, modelsAnswer.body);
@@ -97,7 +111,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     json(response, 404, { error: { message: 'not found', type: 'invalid_request_error' } });
   });
 
-  async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function complete(request: IncomingMessage, response: ServerResponse, anthropic: boolean): Promise<void> {
     let isGone = false;
     let ended = (_aborted: boolean): void => {};
     const gone = new Promise<void>((resolve) => {
@@ -106,9 +120,11 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
         resolve();
       });
     });
-    const body = JSON.parse(await readText(request)) as ChatBody;
+    const raw: unknown = JSON.parse(await readText(request));
+    const body = anthropic ? chatBodyOf(raw as AnthropicBody) : (raw as ChatBody);
     const recorded: RecordedRequest = {
       body,
+      raw,
       headers: request.headers,
       aborted: false,
       isOver: false,
@@ -121,17 +137,22 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       recorded.isOver = true;
       ended(recorded.aborted);
     });
-    provider.requests.push(recorded);
+    const isTitle = !body.tools;
+    (isTitle ? provider.titles : provider.requests).push(recorded);
     for (const waiter of waiters) if (provider.requests.length >= waiter.count) waiter.resolve(recorded);
 
-    const faults = violationsOf(body);
+    const faults = anthropic ? anthropicViolations(raw as AnthropicBody, request.headers) : violationsOf(body);
     provider.violations.push(...faults);
     if (faults.length > 0 && options.strict !== false) {
-      return json(response, 400, { error: { message: faults.join('; '), type: 'invalid_request_error' } });
+      const error = { message: faults.join('; '), type: 'invalid_request_error' };
+      return json(response, 400, { type: 'error', error });
     }
+    const dialect = anthropic ? anthropicDialect(body.model) : openAiDialect(body);
+    const play = (steps: Step[]) => playSteps(steps, { dialect, response, gone, isGone: () => isGone });
+    if (isTitle && body.stream) return play(titleScripts.shift() ?? [{ text: ['A fitting', ' title'] }]);
     const at = scripts.findIndex(({ match }) => match(body));
     const steps = at < 0 ? inlineSteps(body) : scripts.splice(at, 1)[0]!.steps;
-    if (body.stream) return playSteps(steps, { body, response, gone, isGone: () => isGone });
+    if (body.stream) return play(steps);
     const text = steps.flatMap((step) => ('text' in step ? step.text : [])).join('');
     const status = steps.find((step) => 'status' in step);
     if (status) return json(response, status.status, status.body);
@@ -155,10 +176,13 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     port,
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests: [],
+    titles: [],
+    lists: [],
     violations: [],
     modelRequests: 0,
     script: (match, steps) => void scripts.push({ match, steps }),
     next: (...steps) => void scripts.push({ match: () => true, steps }),
+    nextTitle: (...steps) => void titleScripts.push(steps),
     hold: createHold,
     answerModels: (answer) => {
       modelsAnswer = answer;
@@ -179,6 +203,9 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   return provider;
 }
 
+const keyOf = ({ headers }: IncomingMessage): string =>
+  String(headers['x-api-key'] ?? headers.authorization?.replace('Bearer ', '') ?? '');
+
 async function readText(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -192,7 +219,7 @@ function json(response: ServerResponse, status: number, body: unknown): void {
 
 function refuseKey(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
-  const message = `Incorrect API key provided: ${request.headers.authorization ?? 'none'}.`;
+  const message = `Incorrect API key provided: ${keyOf(request) || 'none'}.`;
   json(response, 401, { error: { message, type: 'invalid_request_error', code: 'invalid_api_key' } });
 }
 

@@ -22,6 +22,12 @@ export function createMemorySessions(state: MemoryState): SessionStore {
   const hasProject = (id: string): boolean => state.projects.some((project) => project.project_id === id);
 
   return {
+    byCreateKey: (key) =>
+      atomic(() => {
+        const found = [...state.sessions.values()].find((one) => one.create_key === key);
+        return found ? { session: rowOf(state, found), digest: found.create_digest } : null;
+      }),
+
     create: (input) =>
       atomic(() => {
         if (input.create_key !== null) {

@@ -1,20 +1,26 @@
 /**
- * The provider's protocol, spoken by the AI SDK: the only file that imports it. Owns the cache of its model objects
+ * The providers' protocols, spoken by the AI SDK: the only file that imports it. Owns the cache of its model objects
  * (building one compiles a schema, which would be felt before the first delta of every step).
  *
- * Used one call at a time through `doStream`: the loop, the watchdog and the classification of failures are ours.
+ * Used one call at a time through `doStream`: the loop, the watchdog, the retries and the classification of failures
+ * are ours.
  */
+import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { ProviderConfig } from '../provider.ts';
 import { createResponseWatch, type ResponseWatch } from './response-watch.ts';
 
-export type ChatModel = ReturnType<ReturnType<typeof createOpenAICompatible>['chatModel']>;
+type OpenAiModel = ReturnType<ReturnType<typeof createOpenAICompatible>['chatModel']>;
+export type ChatModel = Pick<OpenAiModel, 'doStream'>;
 type CallOptions = Parameters<ChatModel['doStream']>[0];
 
 /** The conversation as a provider is sent it. */
 export type ProviderPrompt = CallOptions['prompt'];
 export type ProviderMessage = ProviderPrompt[number];
 export type ProviderTool = NonNullable<CallOptions['tools']>[number];
+type AssistantPart = Extract<ProviderMessage, { role: 'assistant' }>['content'][number];
+/** What a model thought, with what its provider wants back beside it (a signature). */
+export type ReasoningPart = Extract<AssistantPart, { type: 'reasoning' }>;
 type StreamOf<T> = T extends { stream: ReadableStream<infer Part> } ? Part : never;
 export type StreamPart = StreamOf<Awaited<ReturnType<ChatModel['doStream']>>>;
 
@@ -32,19 +38,33 @@ export function createChatModels(fetchImpl: typeof fetch): (provider: ProviderCo
   const watch = createResponseWatch(fetchImpl);
   const models = new Map<string, WatchedModel>();
   return (provider, model) => {
-    const key = JSON.stringify([provider.name, provider.baseUrl, provider.apiKey, model]);
+    const key = JSON.stringify([provider.kind, provider.name, provider.baseUrl, provider.apiKey, model]);
     let found = models.get(key);
     if (!found) {
-      const sdk = createOpenAICompatible({
-        name: provider.name,
-        baseURL: provider.baseUrl,
-        ...(provider.apiKey ? { apiKey: provider.apiKey } : {}),
-        includeUsage: true,
-        fetch: watch.fetch,
-      });
-      found = { chat: sdk.chatModel(model), watch };
+      found = { chat: chatModel(provider, model, watch.fetch), watch };
       models.set(key, found);
     }
     return found;
   };
+}
+
+function chatModel(provider: ProviderConfig, model: string, fetchImpl: typeof fetch): ChatModel {
+  const { name, kind, baseUrl: baseURL, apiKey } = provider;
+  if (kind === 'anthropic') {
+    // Without a key the SDK would look into the environment; an empty one is refused by the provider, as it should be.
+    return createAnthropic({ baseURL, apiKey: apiKey ?? '', fetch: fetchImpl }).messages(model);
+  }
+  return createOpenAICompatible({
+    name,
+    baseURL,
+    ...(apiKey ? { apiKey } : {}),
+    includeUsage: true,
+    fetch: fetchImpl,
+    // OpenAI's newer models refuse the name that all others know.
+    ...(kind === 'openai' ? { transformRequestBody: renameMaxTokens } : {}),
+  }).chatModel(model);
+}
+
+function renameMaxTokens({ max_tokens, ...body }: Record<string, unknown>): Record<string, unknown> {
+  return max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens };
 }

@@ -89,7 +89,7 @@ export function outOfSteps(context: FailureContext, maxSteps: number): TurnError
 function notAStream(context: FailureContext): TurnError {
   return {
     code: 'provider_error',
-    message: `What answers at ${hostOf(context.provider)} does not speak the chat completions protocol. Check the base_url of ${context.provider.name}.`,
+    message: `What answers at ${hostOf(context.provider)} does not speak the ${protocolOf(context.provider)} protocol. Check the base_url of ${context.provider.name}.`,
     retryable: false,
   };
 }
@@ -131,12 +131,18 @@ function ofAnswer(problem: Problem, context: FailureContext): TurnError {
     case 'wrong_address':
       return fail(
         'provider_error',
-        `${name} has no chat completions at ${hostOf(provider)}${status}. Check its base_url.${said}`,
+        `${name} has no ${protocolOf(provider)} at ${hostOf(provider)}${status}. Check its base_url.${said}`,
       );
     case 'provider_error': {
-      const transient = isTransient(problem.status);
+      const transient = isTransient(problem);
       const advice = transient ? 'Try again.' : 'Trying again will not help before this is mended.';
-      return { code, message: `${name} could not answer${status}. ${advice}${said}`, retryable: transient };
+      const error: TurnError = {
+        code,
+        message: `${name} could not answer${status}. ${advice}${said}`,
+        retryable: transient,
+      };
+      if (transient && problem.retryAfter !== null) error.retry_after = problem.retryAfter;
+      return error;
     }
   }
 }
@@ -144,8 +150,17 @@ function ofAnswer(problem: Problem, context: FailureContext): TurnError {
 const fail = (code: TurnErrorCode, message: string): TurnError => ({ code, message, retryable: false });
 
 /** An error within a stream has no status: it happened to a request that was accepted, so it may well pass. */
-const isTransient = (status: number | null): boolean =>
-  status === null || status === 408 || status === 409 || status === 425 || (status >= 500 && status !== 501);
+function isTransient({ status, codes }: Problem): boolean {
+  if (status === null) return !codes.includes('invalid_request_error');
+  return status === 408 || status === 409 || status === 425 || (status >= 500 && status !== 501);
+}
+
+const protocolOf = ({ kind }: ProviderConfig): string => (kind === 'anthropic' ? 'messages' : 'chat completions');
+
+/** The failure after the last of several tries. */
+export function afterTries(error: TurnError, tries: number): TurnError {
+  return tries < 2 ? error : { ...error, message: `${error.message} It was asked ${tries} times.` };
+}
 
 function hostOf(provider: ProviderConfig): string {
   return URL.canParse(provider.baseUrl) ? new URL(provider.baseUrl).host : 'its address';

@@ -8,7 +8,7 @@
 import { isMarker } from '../../core/marker.ts';
 import type { Message, ToolCall } from '../../core/terms.ts';
 import { wellFormed, wellFormedJson } from '../../core/text.ts';
-import type { ProviderMessage, ProviderPrompt } from './chat-model.ts';
+import type { ProviderMessage, ProviderPrompt, ReasoningPart } from './chat-model.ts';
 
 /** Stands for the result of a call that never got one. */
 export const INTERRUPTED_RESULT = 'The tool call was interrupted before it finished; there is no result.';
@@ -48,7 +48,7 @@ export function toProviderPrompt(system: string, history: readonly Message[], in
 }
 
 /** Adds a step of the running turn: what the model said and called, and what came of it. */
-export function addStep(prompt: ProviderPrompt, text: string, reasoning: string, calls: SettledCall[]): void {
+export function addStep(prompt: ProviderPrompt, text: string, reasoning: ReasoningPart[], calls: SettledCall[]): void {
   addAssistant(prompt, text, calls, reasoning);
 }
 
@@ -74,7 +74,12 @@ function addUser(prompt: ProviderPrompt, content: string): void {
   prompt.push({ role: 'user', content: [{ type: 'text', text }] });
 }
 
-function addAssistant(prompt: ProviderPrompt, content: string, calls: SettledCall[], reasoning = ''): void {
+function addAssistant(
+  prompt: ProviderPrompt,
+  content: string,
+  calls: SettledCall[],
+  reasoning: readonly ReasoningPart[] = [],
+): void {
   const text = wellFormed(content);
   if (text.trim() === '' && calls.length === 0) return;
   if (prompt.at(-1)?.role === 'system') addUser(prompt, NO_BEGINNING);
@@ -84,7 +89,10 @@ function addAssistant(prompt: ProviderPrompt, content: string, calls: SettledCal
   if (message !== previous) prompt.push(message);
 
   // Sent back within a turn only: models that reason between tool calls need it, and no other sends any.
-  if (reasoning !== '') message.content.push({ type: 'reasoning', text: reasoning });
+  // Signed thoughts go back letter by letter, or their provider refuses them.
+  for (const thought of reasoning) {
+    message.content.push(thought.providerOptions ? thought : { ...thought, text: wellFormed(thought.text) });
+  }
   if (text.trim() !== '') {
     const said = message.content.at(-1);
     if (said?.type === 'text') said.text += `\n\n${text}`;
@@ -146,11 +154,11 @@ function resultOf(rows: readonly Message[], from: number, call: ToolCall, taken:
 const toolName = (name: string): string => name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
 
 /**
- * The id, made different where another call of the conversation has it (some models count from 0 in each turn), and
+ * The id in letters that every provider takes, made different where another call of the conversation has it (some models count from 0 in each turn), and
  * replaced where it is longer than every provider takes (the session may have changed its provider).
  */
 function freshId(id: unknown, ids: Set<string>): string {
-  const wanted = typeof id === 'string' && id !== '' && id.length <= 40 ? id : 'call';
+  const wanted = typeof id === 'string' && id !== '' && id.length <= 40 ? id.replace(/[^A-Za-z0-9_-]/g, '_') : 'call';
   let fresh = wanted;
   for (let n = 2; ids.has(fresh); n += 1) fresh = `${wanted}_${n}`;
   ids.add(fresh);

@@ -1,10 +1,8 @@
 /**
- * The `model` runner: a turn with any endpoint that speaks the OpenAI chat completions protocol (RU5, RU6, RU8).
- * Owns the loop of a turn: ask, run the tools that the model calls, ask again, until it answers. Holds nothing between
- * turns but the SDK's model objects.
+ * The `model` runner: a turn with a model of any provider (RU5, RU6, RU8, RU11). Owns the loop of a turn: ask, run the
+ * tools that the model calls, ask again, until it answers. Holds nothing between turns but the SDK's model objects.
  *
- * A step that fails ends the turn. `ask` is the place where a failed step can be asked again: what it returns
- * says whether that can help (`error.retryable`) and whether it would repeat what was shown (`shown`).
+ * A step that fails ends the turn, unless asking again can help and would repeat nothing that was shown.
  */
 import type { ToolDefinition } from '../../workspace/tools.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
@@ -12,8 +10,9 @@ import { parseModelId } from '../model-id.ts';
 import type { ProviderLookup } from '../provider.ts';
 import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../runner.ts';
 import { createChatModels, type ProviderTool } from './chat-model.ts';
-import { emptyReply, type FailureContext, outOfSteps } from './failure.ts';
+import { afterTries, emptyReply, type FailureContext, outOfSteps } from './failure.ts';
 import { addStep, toProviderPrompt } from './history.ts';
+import { planRetry } from './retry.ts';
 import { runStep, type StepRequest, type StepResult } from './step.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { runToolCalls, type ToolBench } from './tool-calls.ts';
@@ -32,6 +31,12 @@ export interface ModelRunnerParts {
   maxSteps: number;
   /** Seconds without an event after which a provider is given up. */
   stallTimeoutS: number;
+  /** How often one step is asked again at most. */
+  maxRetries: number;
+  /** Resolves after that many milliseconds, or when the signal aborts. */
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** From 0 to 1, for pauses that do not coincide. */
+  random: () => number;
   fetch?: typeof fetch;
   /** Told of what should not happen: a bug of ours, never a failure of a provider. */
   onBug?: (error: unknown) => void;
@@ -48,7 +53,16 @@ export function createModelRunner(parts: ModelRunnerParts): Runner {
   }));
 
   async function* ask(request: StepRequest, signal: AbortSignal): AsyncGenerator<RunnerEvent, StepResult, void> {
-    return yield* runStep(request, signal);
+    const policy = { maxRetries: parts.maxRetries, longestWaitS: parts.stallTimeoutS };
+    for (let retries = 0; ; retries += 1) {
+      const said = yield* runStep(request, signal);
+      if (said.kind !== 'failed') return said;
+      const plan = said.shown ? null : planRetry(said.error, retries, policy, parts.random());
+      if (!plan) return { ...said, error: afterTries(said.error, retries + 1) };
+      yield { type: 'status', payload: plan.status };
+      await parts.sleep(plan.waitS * 1000, signal);
+      if (signal.aborted) return { kind: 'aborted' };
+    }
   }
 
   async function* runTurn(turn: Turn, signal: AbortSignal): AsyncGenerator<RunnerEvent, RunnerEnd, void> {

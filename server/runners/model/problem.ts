@@ -3,6 +3,7 @@
  * connection, an `{"error": …}` in the stream, an error document). Only reads; `failure.ts` decides what it means.
  */
 import type { SeenResponse } from './response-watch.ts';
+import { retryAfterOf } from './retry-after.ts';
 
 export interface Problem {
   kind:
@@ -44,6 +45,8 @@ export function readProblem(failure: unknown, seen: SeenResponse | null, frames:
     case 'AI_APICallError': {
       const status = typeof error.statusCode === 'number' ? error.statusCode : null;
       if (status === null || status < 300) return ofException(failure, status !== null);
+      // The SDK makes a refusal of a failure in the first frame of an answer that was accepted.
+      if (seen) return ofFirstFrame(parse(error.responseBody));
       const headers = isFields(error.responseHeaders) ? error.responseHeaders : {};
       const answered = ofErrorObject(parse(error.responseBody)) ?? blank('answered');
       return { ...answered, status, retryAfter: retryAfterOf(headers, now) ?? answered.retryAfter };
@@ -52,6 +55,7 @@ export function readProblem(failure: unknown, seen: SeenResponse | null, frames:
       return ofErrorObject(error.value) ?? blank('malformed');
     case 'AI_JSONParseError':
       return blank('malformed');
+    case STREAM_ENDED:
     case 'AI_InvalidResponseDataError':
       if (error.data !== undefined) return blank('malformed');
       if (frames) return blank('cut');
@@ -60,6 +64,17 @@ export function readProblem(failure: unknown, seen: SeenResponse | null, frames:
       if (failure instanceof Error) return ofException(failure, seen !== null);
       return ofErrorObject({ error: failure }) ?? blank('answered');
   }
+}
+
+/** Name of the error that stands for a stream that ended without its finish. */
+export const STREAM_ENDED = 'StreamEnded';
+
+/** What went wrong in a first frame: an error object, or the SDK's own error about what it could not read. */
+function ofFirstFrame(frame: unknown): Problem {
+  if (isFields(frame) && typeof frame.name === 'string' && frame.name.startsWith('AI_')) {
+    return ofErrorObject(frame.value) ?? blank('malformed');
+  }
+  return ofErrorObject({ error: frame }) ?? blank('answered');
 }
 
 const blank = (kind: Problem['kind']): Problem => ({
@@ -119,17 +134,6 @@ function retryDelayOf(details: unknown): number | null {
   const info = Array.isArray(details) ? details.find((d) => isFields(d) && typeof d.retryDelay === 'string') : null;
   const seconds = Number.parseFloat(info?.retryDelay);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
-}
-
-function retryAfterOf(headers: Fields, now: number): number | null {
-  const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN);
-  if (Number.isFinite(milliseconds) && milliseconds >= 0) return milliseconds / 1000;
-  const value = headers['retry-after'];
-  if (typeof value !== 'string' || value.trim() === '') return null;
-  const seconds = Number(value);
-  if (Number.isFinite(seconds)) return seconds >= 0 ? seconds : null;
-  const date = Date.parse(value) / 1000;
-  return Number.isFinite(date) ? Math.max(0, date - now) : null;
 }
 
 function parse(text: unknown): unknown {

@@ -1,8 +1,10 @@
 /**
  * What a provider's answer looked like on the wire, for the cases that the SDK reports as one: a web page with status
  * 200, an error document with status 200, a stream that ended properly but without a finish reason, a stream that
- * was cut. Sees bytes pass; holds at most a few kilobytes of them.
+ * was cut. Sees bytes pass; holds at most a few kilobytes of them, and takes out what the SDK misreads (null-errors).
  */
+
+import { createNullErrors } from './null-errors.ts';
 
 const HEAD_BYTES = 8192;
 const TAIL_BYTES = 64;
@@ -40,6 +42,7 @@ export function createResponseWatch(fetchImpl: typeof fetch): ResponseWatch {
       },
       ended: () => /(^|\n)data: ?\[DONE\]\s*$/.test(tail.toString('latin1')),
     });
+    const nullErrors = createNullErrors();
     const body = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(chunk, controller) {
@@ -47,7 +50,12 @@ export function createResponseWatch(fetchImpl: typeof fetch): ResponseWatch {
           const last = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
           tail =
             last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([tail, last]).subarray(-TAIL_BYTES);
-          controller.enqueue(chunk);
+          const clean = nullErrors.push(chunk);
+          if (clean.length > 0) controller.enqueue(clean);
+        },
+        flush(controller) {
+          const rest = nullErrors.end();
+          if (rest.length > 0) controller.enqueue(rest);
         },
       }),
     );

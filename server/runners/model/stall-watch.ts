@@ -18,6 +18,9 @@ export interface StallWatch {
   release(): void;
 }
 
+/** A timer of the system that is set for longer fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /**
  * Starts a watch.
  * @param turn the signal of the turn
@@ -37,7 +40,8 @@ export function createStallWatch(turn: AbortSignal, timeoutS: number): StallWatc
     listener?.();
   };
   const onAbort = (): void => stop('aborted');
-  const timer = setTimeout(() => (isWaiting ? stop('stalled') : timer.refresh()), timeoutS * 1000);
+  const timeoutMs = Math.min(timeoutS * 1000, LONGEST_TIMER_MS);
+  const timer = setTimeout(() => (isWaiting ? stop('stalled') : timer.refresh()), timeoutMs);
 
   turn.addEventListener('abort', onAbort, { once: true });
   if (turn.aborted) onAbort();

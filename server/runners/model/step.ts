@@ -6,9 +6,11 @@
 import type { TurnError, Usage } from '../../core/terms.ts';
 import { wellFormed } from '../../core/text.ts';
 import type { RunnerEvent } from '../runner.ts';
-import type { ProviderPrompt, ProviderTool, StreamPart, WatchedModel } from './chat-model.ts';
+import type { ProviderPrompt, ProviderTool, ReasoningPart, StreamPart, WatchedModel } from './chat-model.ts';
+import { costOf } from './cost.ts';
 import { classifyProblem, contentFiltered, type FailureContext, stalled } from './failure.ts';
-import { readProblem } from './problem.ts';
+import { createKeyFilter, type KeyFilter } from './key-filter.ts';
+import { readProblem, STREAM_ENDED } from './problem.ts';
 import { createStallWatch } from './stall-watch.ts';
 
 /** A tool call as the model wrote it. */
@@ -20,7 +22,7 @@ export interface ProposedCall {
 }
 
 export type StepResult =
-  | { kind: 'done'; text: string; reasoning: string; calls: ProposedCall[]; cutByLength: boolean }
+  | { kind: 'done'; text: string; reasoning: ReasoningPart[]; calls: ProposedCall[]; cutByLength: boolean }
   | { kind: 'failed'; error: TurnError /** An event went out, so asking again would repeat it. */; shown: boolean }
   | { kind: 'aborted' };
 
@@ -30,6 +32,8 @@ export interface StepRequest {
   tools: ProviderTool[];
   /** The model must answer now: the tools are sent, but it may not call them. */
   answerOnly: boolean;
+  /** Tokens of the answer at most; the provider's own limit without it. */
+  maxOutputTokens?: number;
   context: FailureContext;
   /** Epoch seconds. */
   now: () => number;
@@ -42,7 +46,12 @@ export interface StepRequest {
 export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGenerator<RunnerEvent, StepResult, void> {
   const { context } = request;
   const watch = createStallWatch(turn, context.stallTimeoutS);
-  const heard = { text: '', reasoning: '', calls: [] as ProposedCall[], frames: false, shown: false };
+  const heard = { text: '', calls: [] as ProposedCall[], frames: false, shown: false };
+  const reasoning = new Map<string, ReasoningPart>();
+  const filters = {
+    text: createKeyFilter(context.provider.apiKey),
+    reasoning: createKeyFilter(context.provider.apiKey),
+  };
 
   const failedBy = (failure: unknown): StepResult => {
     const why = watch.stopped();
@@ -73,22 +82,29 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
         return failedBy(failure);
       }
       watch.arrived();
-      if (watch.stopped() || !part) return failedBy(new Error('the stream ended without its finish'));
+      if (watch.stopped() || !part) return failedBy({ name: STREAM_ENDED });
       switch (part.type) {
         case 'response-metadata':
           heard.frames = true;
           break;
+        case 'reasoning-start':
+        case 'reasoning-end':
+          think(reasoning, part.id, '', part.providerMetadata);
+          break;
         case 'text-delta':
         case 'reasoning-delta': {
+          const isText = part.type === 'text-delta';
+          const text = filters[isText ? 'text' : 'reasoning'].push(part.delta);
+          if (isText) heard.text += text;
+          else think(reasoning, part.id, text, part.providerMetadata);
+          if (text === '') break; // a signature, or the beginning of what must not be shown
           if (!heard.shown) yield { type: 'message.start', payload: {} };
           heard.shown = true;
-          const isText = part.type === 'text-delta';
-          heard[isText ? 'text' : 'reasoning'] += part.delta;
-          yield { type: isText ? 'message.delta' : 'reasoning.delta', payload: { text: part.delta } };
+          yield { type: isText ? 'message.delta' : 'reasoning.delta', payload: { text } };
           break;
         }
         case 'tool-call':
-          heard.calls.push({ id: part.toolCallId, name: part.toolName, input: part.input });
+          heard.calls.push({ id: part.toolCallId, name: part.toolName, input: filters.text.whole(part.input) });
           break;
         case 'error':
           // The SDK would go on and finish as if all were well.
@@ -96,7 +112,8 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
           return failedBy(part.error);
         case 'finish': {
           const { unified, raw } = part.finishReason;
-          const usage = usageOf(part.usage, context.provider.contextLength);
+          const usage = usageOf(part.usage, context);
+          yield* rest(filters, heard);
           const filtered = unified === 'content-filter' && raw !== 'stop';
           if (!heard.shown && heard.calls.length > 0 && !filtered) {
             heard.shown = true;
@@ -105,12 +122,11 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
           if (usage) yield { type: 'usage', payload: usage };
           if (filtered) return { kind: 'failed', error: contentFiltered(context), shown: heard.shown };
           if (raw === 'error') return failedBy({ message: null });
-          const { text, reasoning, calls } = heard;
           return {
             kind: 'done',
-            text: wellFormed(text),
-            reasoning: wellFormed(reasoning),
-            calls,
+            text: wellFormed(heard.text),
+            reasoning: [...reasoning.values()].filter((one) => one.text !== '' || one.providerOptions),
+            calls: heard.calls,
             cutByLength: unified === 'length',
           };
         }
@@ -133,7 +149,8 @@ async function open(request: StepRequest, signal: AbortSignal): Promise<Readable
     prompt: request.prompt,
     tools: request.tools,
     abortSignal: signal,
-    ...(request.answerOnly ? { toolChoice: { type: 'none' } } : {}),
+    ...(request.answerOnly && request.tools.length > 0 ? { toolChoice: { type: 'none' } } : {}),
+    ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
   });
   // An answer that comes after the stop is thrown away, and nobody is left to hear of its failure.
   answer.then(
@@ -146,6 +163,34 @@ async function open(request: StepRequest, signal: AbortSignal): Promise<Readable
   return (await Promise.race([answer, stopped])).stream.getReader();
 }
 
+/** Adds to one of the model's thoughts; what its provider wants back comes with the last of its parts. */
+function think(
+  thoughts: Map<string, ReasoningPart>,
+  id: string,
+  text: string,
+  providerOptions: ReasoningPart['providerOptions'],
+): void {
+  const thought: ReasoningPart = thoughts.get(id) ?? { type: 'reasoning', text: '' };
+  thought.text += text;
+  if (providerOptions) thought.providerOptions = { ...thought.providerOptions, ...providerOptions };
+  thoughts.set(id, thought);
+}
+
+/** What the filters still hold at the end turned out to be text. */
+function* rest(
+  filters: Record<'text' | 'reasoning', KeyFilter>,
+  heard: { text: string; shown: boolean },
+): Generator<RunnerEvent, void, void> {
+  for (const kind of ['reasoning', 'text'] as const) {
+    const text = filters[kind].end();
+    if (text === '') continue;
+    if (kind === 'text') heard.text += text;
+    if (!heard.shown) yield { type: 'message.start', payload: {} };
+    heard.shown = true;
+    yield { type: kind === 'text' ? 'message.delta' : 'reasoning.delta', payload: { text } };
+  }
+}
+
 /** Some servers end a stream with `[DONE]` alone, without a finish reason: an end, not a failure. */
 function isProperEnd(error: unknown, request: StepRequest, signal: AbortSignal, heard: { frames: boolean }): boolean {
   const isMissingFinish =
@@ -156,7 +201,7 @@ function isProperEnd(error: unknown, request: StepRequest, signal: AbortSignal, 
 type FinishUsage = Extract<StreamPart, { type: 'finish' }>['usage'];
 
 /** The step's token counts; null when the provider gave none. */
-function usageOf(usage: FinishUsage, contextLength: number | null): Usage | null {
+function usageOf(usage: FinishUsage, { provider }: FailureContext): Usage | null {
   const input = usage.inputTokens.total;
   const output = usage.outputTokens.total;
   if (input === undefined && output === undefined) return null;
@@ -164,6 +209,7 @@ function usageOf(usage: FinishUsage, contextLength: number | null): Usage | null
   if (usage.inputTokens.cacheRead) counts.cached_tokens = usage.inputTokens.cacheRead;
   if (usage.outputTokens.reasoning) counts.reasoning_tokens = usage.outputTokens.reasoning;
   counts.context_used = counts.input_tokens + counts.output_tokens;
-  if (contextLength !== null) counts.context_length = contextLength;
+  if (provider.contextLength !== null) counts.context_length = provider.contextLength;
+  if (provider.price) counts.cost_usd = costOf(counts, provider.price);
   return counts;
 }
