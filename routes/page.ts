@@ -18,11 +18,8 @@ export const pageRoutes =
       index: 'index.html',
       cacheControl: false,
       setHeaders: (response, path) => {
-        // Vendored files carry their version in their path.
-        response.header(
-          'cache-control',
-          path.includes('/vendor/') ? 'public, max-age=31536000, immutable' : 'no-cache',
-        );
+        // A vendored file with its version in its path never changes.
+        response.header('cache-control', VERSIONED.test(path) ? 'public, max-age=31536000, immutable' : 'no-cache');
       },
     });
   };
