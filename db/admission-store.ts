@@ -11,70 +11,160 @@ import { takeLease } from './lease-store.ts';
 import { upsertMessages } from './message-store.ts';
 import { type Payload, toAdmission } from './rows.ts';
 import { sessionAdmissions, sessions } from './schema.ts';
+import { changeSession } from './session-change.ts';
+import { given, statement } from './statement.ts';
 import type { AdmissionStore, AliveProbe, Fence } from './stores.ts';
 
 const rows = sessionAdmissions;
 
-function openOf(db: Db, sessionId: string): OpenAdmission[] {
-  return db
+const OPEN = statement((db) =>
+  db
     .select({ admission_id: rows.admissionId, sequence: rows.seq, status: rows.status })
     .from(rows)
-    .where(and(ne(rows.status, sql`'terminal'`), eq(rows.targetSessionId, sessionId)))
+    .where(and(ne(rows.status, sql`'terminal'`), eq(rows.targetSessionId, given('session'))))
     .orderBy(asc(rows.seq))
-    .all() as OpenAdmission[];
-}
-
-function one(db: Db, sessionId: string, admissionId: string): Admission | null {
-  const row = db
+    .prepare(),
+);
+const ONE = statement((db) =>
+  db
     .select()
     .from(rows)
-    .where(and(eq(rows.admissionId, admissionId), eq(rows.targetSessionId, sessionId)))
-    .get();
+    .where(and(eq(rows.admissionId, given('admission')), eq(rows.targetSessionId, given('session'))))
+    .prepare(),
+);
+const BY_KEY = statement((db) =>
+  db
+    .select()
+    .from(rows)
+    .where(
+      and(
+        eq(rows.principalId, given('principal')),
+        eq(rows.targetSessionId, given('session')),
+        eq(rows.requestId, given('request')),
+      ),
+    )
+    .prepare(),
+);
+const BY_RUN = statement((db) =>
+  db
+    .select()
+    .from(rows)
+    .where(and(eq(rows.runId, given('run')), eq(rows.targetSessionId, given('session'))))
+    .prepare(),
+);
+const CLAIMED_SINCE = statement((db) =>
+  db
+    .select()
+    .from(rows)
+    .where(and(eq(rows.targetSessionId, given('session')), gt(rows.generation, given('generation'))))
+    .orderBy(asc(rows.generation))
+    .prepare(),
+);
+const LAST_CLAIMED = statement((db) =>
+  db
+    .select()
+    .from(rows)
+    .where(and(eq(rows.targetSessionId, given('session')), isNotNull(rows.generation)))
+    .orderBy(desc(rows.generation))
+    .limit(1)
+    .prepare(),
+);
+const SESSION = statement((db) =>
+  db
+    .select()
+    .from(sessions)
+    .where(eq(sessions.id, given('id')))
+    .prepare(),
+);
+const INSERT = statement((db) =>
+  db
+    .insert(rows)
+    .values({
+      admissionId: given('admissionId'),
+      requestId: given('requestId'),
+      principalId: given('principalId'),
+      targetSessionId: given('targetSessionId'),
+      payloadJson: given('payloadJson'),
+      payloadDigest: given('payloadDigest'),
+      intent: given('intent'),
+      status: 'queued',
+      runId: given('runId'),
+      createdAt: given('createdAt'),
+    })
+    .prepare(),
+);
+const CLAIM_SESSION = statement((db) =>
+  db
+    .update(sessions)
+    .set({
+      runtimeGeneration: sql`${sessions.runtimeGeneration} + 1`,
+      runtimeRevision: sql`${sessions.runtimeRevision} + 1`,
+      messageCount: sql`${sessions.messageCount} + 1`,
+      updatedAt: sql`${given('now')}`,
+      lastActivityAt: sql`${given('now')}`,
+      lastMessageAt: sql`${given('now')}`,
+    })
+    .where(eq(sessions.id, given('id')))
+    .returning({ generation: sessions.runtimeGeneration })
+    .prepare(),
+);
+const START = statement((db) =>
+  db
+    .update(rows)
+    .set({
+      status: 'started',
+      ownerEpoch: sql`${given('epoch')}`,
+      generation: sql`${given('generation')}`,
+      startedAt: sql`${given('now')}`,
+    })
+    .where(eq(rows.admissionId, given('admission')))
+    .prepare(),
+);
+const SETTLE = statement((db) =>
+  db
+    .update(rows)
+    .set({
+      status: 'terminal',
+      outcome: sql`${given('outcome')}`,
+      endedAt: sql`${given('now')}`,
+      lastSeq: sql`${given('lastSeq')}`,
+      messageId: sql`${given('messageId')}`,
+      error: sql`${given('error')}`,
+    })
+    .where(eq(rows.admissionId, given('admission')))
+    .prepare(),
+);
+
+const openOf = (db: Db, session: string): OpenAdmission[] => OPEN(db).all({ session }) as OpenAdmission[];
+
+function one(db: Db, session: string, admission: string): Admission | null {
+  const row = ONE(db).get({ session, admission });
   return row ? toAdmission(row) : null;
 }
 
 /** Whether a claim is still the session's: started, same epoch, same generation on both sides. */
 function holds(db: Db, fence: Fence): boolean {
   const admission = one(db, fence.session_id, fence.admission_id);
-  const session = db
-    .select({ generation: sessions.runtimeGeneration })
-    .from(sessions)
-    .where(eq(sessions.id, fence.session_id))
-    .get();
+  const session = SESSION(db).get({ id: fence.session_id });
   return (
     admission?.status === 'started' &&
     admission.epoch === fence.epoch &&
     admission.generation === fence.generation &&
-    session?.generation === fence.generation
+    session?.runtimeGeneration === fence.generation
   );
 }
-
-/** What a person can see of a session changed. */
-const seen = (db: Db, sessionId: string, now: number, change: Partial<typeof sessions.$inferInsert> = {}): void => {
-  db.update(sessions)
-    .set({ ...change, updatedAt: now, runtimeRevision: sql`${sessions.runtimeRevision} + 1` })
-    .where(eq(sessions.id, sessionId))
-    .run();
-};
 
 export function createAdmissionStore(state: StateDb, alive: AliveProbe): AdmissionStore {
   return {
     admit: (input, { maxQueued, lease }) =>
       state.write((db) => {
         const sessionId = input.session_id;
-        const session = db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, sessionId)).get();
-        if (!session) return { kind: 'not_found' };
-        const existing = db
-          .select()
-          .from(rows)
-          .where(
-            and(
-              eq(rows.principalId, input.principal_id),
-              eq(rows.targetSessionId, sessionId),
-              eq(rows.requestId, input.request_id),
-            ),
-          )
-          .get();
+        if (!SESSION(db).get({ id: sessionId })) return { kind: 'not_found' };
+        const existing = BY_KEY(db).get({
+          principal: input.principal_id,
+          session: sessionId,
+          request: input.request_id,
+        });
         const open = openOf(db, sessionId);
         const verdict = judgeAdmission({
           existing: existing ? toAdmission(existing) : null,
@@ -89,21 +179,18 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         const granted = takeLease(db, sessionId, lease, alive);
         if (granted.kind !== 'granted') return granted;
         const payload: Payload = { text: input.text, attachments: input.attachments, mode: input.mode };
-        db.insert(rows)
-          .values({
-            admissionId: input.admission_id,
-            requestId: input.request_id,
-            principalId: input.principal_id,
-            targetSessionId: sessionId,
-            payloadJson: JSON.stringify(payload),
-            payloadDigest: input.digest,
-            intent: input.mode,
-            status: 'queued',
-            runId: input.run_id,
-            createdAt: input.now,
-          })
-          .run();
-        seen(db, sessionId, input.now, { lastActivityAt: input.now });
+        INSERT(db).run({
+          admissionId: input.admission_id,
+          requestId: input.request_id,
+          principalId: input.principal_id,
+          targetSessionId: sessionId,
+          payloadJson: JSON.stringify(payload),
+          payloadDigest: input.digest,
+          intent: input.mode,
+          runId: input.run_id,
+          createdAt: input.now,
+        });
+        changeSession(db, sessionId, input.now, { lastActivityAt: input.now });
         return { kind: 'admitted', admission: one(db, sessionId, input.admission_id)! };
       }),
 
@@ -112,23 +199,8 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         const head = headOf(openOf(db, sessionId));
         if (head.kind === 'blocked') return { kind: 'blocked' };
         if (head.kind === 'empty' || head.admissionId !== admissionId) return { kind: 'moved' };
-        const session = db
-          .update(sessions)
-          .set({
-            runtimeGeneration: sql`${sessions.runtimeGeneration} + 1`,
-            runtimeRevision: sql`${sessions.runtimeRevision} + 1`,
-            messageCount: sql`${sessions.messageCount} + 1`,
-            updatedAt: now,
-            lastActivityAt: now,
-            lastMessageAt: now,
-          })
-          .where(eq(sessions.id, sessionId))
-          .returning({ generation: sessions.runtimeGeneration })
-          .get();
-        db.update(rows)
-          .set({ status: 'started', ownerEpoch: epoch, generation: session.generation, startedAt: now })
-          .where(eq(rows.admissionId, admissionId))
-          .run();
+        const { generation } = CLAIM_SESSION(db).get({ id: sessionId, now });
+        START(db).run({ admission: admissionId, epoch, generation, now });
         const admission = one(db, sessionId, admissionId)!;
         upsertMessages(db, sessionId, [promptRow(admission, now)]);
         return { kind: 'claimed', admission, fence: fenceOf(admission) };
@@ -146,21 +218,18 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         const { fence, now, usage } = settlement;
         if (!holds(db, fence)) return 'fenced';
         upsertMessages(db, fence.session_id, settlement.rows);
-        db.update(rows)
-          .set({
-            status: 'terminal',
-            outcome: settlement.outcome,
-            endedAt: now,
-            lastSeq: settlement.last_seq,
-            messageId: settlement.message_id,
-            error: settlement.error ? JSON.stringify(settlement.error) : null,
-          })
-          .where(eq(rows.admissionId, fence.admission_id))
-          .run();
-        const session = db.select().from(sessions).where(eq(sessions.id, fence.session_id)).get()!;
+        SETTLE(db).run({
+          admission: fence.admission_id,
+          outcome: settlement.outcome,
+          now,
+          lastSeq: settlement.last_seq,
+          messageId: settlement.message_id,
+          error: settlement.error ? JSON.stringify(settlement.error) : null,
+        });
+        const session = SESSION(db).get({ id: fence.session_id })!;
         const flags = JSON.parse(session.flags) as string[];
         if (settlement.flag && !flags.includes(settlement.flag)) flags.push(settlement.flag);
-        seen(db, fence.session_id, now, {
+        changeSession(db, fence.session_id, now, {
           messageCount: session.messageCount + settlement.rows.length,
           toolCallCount: session.toolCallCount + settlement.rows.filter((row) => row.role === 'tool').length,
           lastActivityAt: now,
@@ -206,7 +275,7 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .set({ status: 'terminal', outcome: 'interrupted', endedAt: now })
           .where(eq(rows.admissionId, admissionId))
           .run();
-        seen(db, sessionId, now);
+        changeSession(db, sessionId, now);
         return { kind: 'resolved', admission: one(db, sessionId, admissionId)! };
       }),
 
@@ -220,19 +289,15 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .set({ status: 'terminal', outcome: 'cancelled', endedAt: now, journalPruned: true })
           .where(eq(rows.admissionId, admissionId))
           .run();
-        seen(db, sessionId, now);
+        changeSession(db, sessionId, now);
         return { kind: 'cancelled', admission: one(db, sessionId, admissionId)! };
       }),
 
     get: (sessionId, admissionId) => state.read((db) => one(db, sessionId, admissionId)),
 
-    byRun: (sessionId, runId) =>
+    byRun: (session, run) =>
       state.read((db) => {
-        const row = db
-          .select()
-          .from(rows)
-          .where(and(eq(rows.runId, runId), eq(rows.targetSessionId, sessionId)))
-          .get();
+        const row = BY_RUN(db).get({ session, run });
         return row ? toAdmission(row) : null;
       }),
 
@@ -249,26 +314,12 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .reverse(),
       ),
 
-    claimedSince: (sessionId, generation) =>
-      state.read((db) =>
-        db
-          .select()
-          .from(rows)
-          .where(and(eq(rows.targetSessionId, sessionId), gt(rows.generation, generation)))
-          .orderBy(asc(rows.generation))
-          .all()
-          .map(toAdmission),
-      ),
+    claimedSince: (session, generation) =>
+      state.read((db) => CLAIMED_SINCE(db).all({ session, generation }).map(toAdmission)),
 
-    lastClaimed: (sessionId) =>
+    lastClaimed: (session) =>
       state.read((db) => {
-        const row = db
-          .select()
-          .from(rows)
-          .where(and(eq(rows.targetSessionId, sessionId), isNotNull(rows.generation)))
-          .orderBy(desc(rows.generation))
-          .limit(1)
-          .get();
+        const row = LAST_CLAIMED(db).get({ session });
         return row ? toAdmission(row) : null;
       }),
 

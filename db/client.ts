@@ -78,11 +78,31 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
     throw error;
   }
   const db = drizzle(sqlite, { schema });
+  const transact = transactor(sqlite);
   return {
-    read: (work) => patiently(() => db.transaction(() => work(db), { behavior: 'deferred' })),
-    write: (work) => patiently(() => db.transaction(() => work(db), { behavior: 'immediate' })),
+    read: (work) => patiently(() => transact('BEGIN', () => work(db))),
+    write: (work) => patiently(() => transact('BEGIN IMMEDIATE', () => work(db))),
     dataVersion: () => sqlite.pragma('data_version', { simple: true }) as number,
     close: () => sqlite.close(),
+  };
+}
+
+/** Runs work between BEGIN and COMMIT, with statements that are prepared once; an error rolls back and travels up. */
+function transactor(sqlite: Database.Database) {
+  const prepare = (text: string) => sqlite.prepare(text);
+  const begins = { BEGIN: prepare('BEGIN'), 'BEGIN IMMEDIATE': prepare('BEGIN IMMEDIATE') };
+  const commit = prepare('COMMIT');
+  const rollback = prepare('ROLLBACK');
+  return <T>(begin: keyof typeof begins, work: () => T): T => {
+    begins[begin].run();
+    try {
+      const result = work();
+      commit.run();
+      return result;
+    } catch (error) {
+      if (sqlite.inTransaction) rollback.run();
+      throw error;
+    }
   };
 }
 

@@ -1,8 +1,9 @@
 /** Leases: which process may run a session. `BEGIN IMMEDIATE` is the lock across processes (LE1). */
-import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import { and, eq, ne, sql } from 'drizzle-orm';
 import { judgeLease, type LeaseOwner } from '../server/core/lease-rules.ts';
 import type { Db, StateDb } from './client.ts';
 import { activeSessions, sessionAdmissions } from './schema.ts';
+import { given, statement } from './statement.ts';
 import type { AliveProbe, LeaseRequest, LeaseStore } from './stores.ts';
 
 type Granted = { kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner };
@@ -14,10 +15,55 @@ const toOwner = (row: typeof activeSessions.$inferSelect): LeaseOwner => ({
   epoch: row.epoch,
 });
 
+const HELD = statement((db) =>
+  db
+    .select()
+    .from(activeSessions)
+    .where(eq(activeSessions.sessionId, given('session')))
+    .prepare(),
+);
+const RENEW = statement((db) =>
+  db
+    .update(activeSessions)
+    .set({ updatedAt: sql`${given('now')}` })
+    .where(eq(activeSessions.sessionId, given('session')))
+    .prepare(),
+);
+const DROP = statement((db) =>
+  db
+    .delete(activeSessions)
+    .where(eq(activeSessions.sessionId, given('session')))
+    .prepare(),
+);
+const TAKE = statement((db) =>
+  db
+    .insert(activeSessions)
+    .values({
+      sessionId: given('sessionId'),
+      leaseId: given('leaseId'),
+      surface: given('surface'),
+      pid: given('pid'),
+      processStartTime: given('processStartTime'),
+      liveSessionId: given('liveSessionId'),
+      epoch: given('epoch'),
+      startedAt: given('startedAt'),
+      updatedAt: given('updatedAt'),
+    })
+    .prepare(),
+);
+const OPEN = statement((db) =>
+  db
+    .select({ id: sessionAdmissions.admissionId })
+    .from(sessionAdmissions)
+    .where(and(ne(sessionAdmissions.status, sql`'terminal'`), eq(sessionAdmissions.targetSessionId, given('session'))))
+    .limit(1)
+    .prepare(),
+);
+
 /** Takes or keeps the lease of a session, inside a transaction of the caller. A refusal leaves no slot behind. */
 export function takeLease(db: Db, sessionId: string, request: LeaseRequest, alive: AliveProbe): Granted {
   const { owner, now } = request;
-  const held = db.select().from(activeSessions).where(eq(activeSessions.sessionId, sessionId)).get();
+  const held = HELD(db).get({ session: sessionId });
   const others =
     request.cap === null
       ? []
@@ -31,7 +77,7 @@ export function takeLease(db: Db, sessionId: string, request: LeaseRequest, aliv
       .run();
   }
   if (verdict.renew) {
-    db.update(activeSessions).set({ updatedAt: now }).where(eq(activeSessions.sessionId, sessionId)).run();
+    RENEW(db).run({ session: sessionId, now });
     return { kind: 'granted' };
   }
   const row = {
@@ -45,7 +91,8 @@ export function takeLease(db: Db, sessionId: string, request: LeaseRequest, aliv
     startedAt: now,
     updatedAt: now,
   };
-  db.insert(activeSessions).values(row).onConflictDoUpdate({ target: activeSessions.sessionId, set: row }).run();
+  DROP(db).run({ session: sessionId });
+  TAKE(db).run(row);
   return { kind: 'granted' };
 }
 
@@ -55,32 +102,21 @@ export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore 
 
     releaseIdle: (sessionId, owner) =>
       state.write((db) => {
-        const open = db
-          .select({ id: sessionAdmissions.admissionId })
-          .from(sessionAdmissions)
-          .where(and(ne(sessionAdmissions.status, sql`'terminal'`), eq(sessionAdmissions.targetSessionId, sessionId)))
-          .get();
+        const open = OPEN(db).get({ session: sessionId });
         if (open) return false;
-        const gone = db
-          .delete(activeSessions)
-          .where(
-            and(
-              eq(activeSessions.sessionId, sessionId),
-              eq(activeSessions.pid, owner.pid),
-              // The same pid with another start time is another process.
-              owner.start === null
-                ? isNull(activeSessions.processStartTime)
-                : eq(activeSessions.processStartTime, owner.start),
-              eq(activeSessions.liveSessionId, owner.liveSessionId),
-            ),
-          )
-          .run();
-        return gone.changes > 0;
+        const held = HELD(db).get({ session: sessionId });
+        // The same pid with another start time is another process.
+        const own =
+          held?.pid === owner.pid &&
+          held.processStartTime === owner.start &&
+          held.liveSessionId === owner.liveSessionId;
+        if (own) DROP(db).run({ session: sessionId });
+        return own;
       }),
 
     holder: (sessionId) =>
       state.read((db) => {
-        const row = db.select().from(activeSessions).where(eq(activeSessions.sessionId, sessionId)).get();
+        const row = HELD(db).get({ session: sessionId });
         return row ? toOwner(row) : null;
       }),
   };

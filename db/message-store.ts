@@ -4,20 +4,49 @@ import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { toMessage, toMessageRecord } from './rows.ts';
 import { messages } from './schema.ts';
+import { given, statement } from './statement.ts';
 import type { MessageStore, SearchHit } from './stores.ts';
+
+const COLUMNS = [
+  'role',
+  'content',
+  'toolCallId',
+  'toolCalls',
+  'toolName',
+  'timestamp',
+  'tokenCount',
+  'finishReason',
+  'reasoning',
+  'displayKind',
+  'messageId',
+  'runId',
+  'extra',
+] as const;
+
+const UPSERT = statement((db) => {
+  const values = Object.fromEntries(['sessionId', ...COLUMNS].map((column) => [column, given(column)]));
+  const excluded = COLUMNS.map((column) => [column, sql.raw(`excluded.${messages[column].name}`)]);
+  return db
+    .insert(messages)
+    .values(values as never)
+    .onConflictDoUpdate({ target: [messages.sessionId, messages.messageId], set: Object.fromEntries(excluded) })
+    .prepare();
+});
+const LIST = statement((db) =>
+  db
+    .select()
+    .from(messages)
+    .where(and(eq(messages.sessionId, given('session')), eq(messages.active, 1)))
+    .orderBy(asc(messages.id))
+    .prepare(),
+);
 
 /**
  * Brings rows to this state, by message id: what is there is updated, what is missing is appended. Inside a
  * transaction of the caller, which has checked that the run may still write.
  */
 export function upsertMessages(db: Db, sessionId: string, rows: readonly Message[]): void {
-  for (const row of rows) {
-    const record = toMessageRecord(sessionId, row);
-    db.insert(messages)
-      .values(record)
-      .onConflictDoUpdate({ target: [messages.sessionId, messages.messageId], set: record })
-      .run();
-  }
+  for (const row of rows) UPSERT(db).run(toMessageRecord(sessionId, row));
 }
 
 /**
@@ -32,16 +61,7 @@ export function toMatch(q: string): string | null {
 
 export function createMessageStore(state: StateDb): MessageStore {
   return {
-    list: (sessionId) =>
-      state.read((db) =>
-        db
-          .select()
-          .from(messages)
-          .where(and(eq(messages.sessionId, sessionId), eq(messages.active, 1)))
-          .orderBy(asc(messages.id))
-          .all()
-          .map(toMessage),
-      ),
+    list: (session) => state.read((db) => LIST(db).all({ session }).map(toMessage)),
 
     search: (q, limit) =>
       state.read((db) => {

@@ -3,28 +3,112 @@ import { and, asc, desc, eq, ne, type SQL, sql } from 'drizzle-orm';
 import type { Db, StateDb } from './client.ts';
 import { toOpenRow, toSessionRow } from './rows.ts';
 import { activeSessions, messages, projects, sessionAdmissions, sessions, sessionTombstones } from './schema.ts';
+import { changeSession } from './session-change.ts';
+import { given, statement } from './statement.ts';
 import type { OpenRow, SessionListQuery, SessionPatch, SessionRow, SessionStore } from './stores.ts';
 
 /** Newest activity of a session: what the list is ordered by, kept in a column so that an index can give it. */
 const ACTIVITY = sessions.lastActivityAt;
 
-/** The admissions of some sessions that have not ended, by session. */
-function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]> {
-  const found = new Map<string, OpenRow[]>();
-  if (sessionIds.length === 0) return found;
-  const rows = db
+const OPEN_ROWS = statement((db) =>
+  db
     .select()
     .from(sessionAdmissions)
     .where(
       and(
         ne(sessionAdmissions.status, sql`'terminal'`),
         // One variable, however many sessions: a statement has room for 32,766 of them.
-        sql`${sessionAdmissions.targetSessionId} IN (SELECT value FROM json_each(${JSON.stringify(sessionIds)}))`,
+        sql`${sessionAdmissions.targetSessionId} IN (SELECT value FROM json_each(${given('ids')}))`,
       ),
     )
     .orderBy(asc(sessionAdmissions.seq))
-    .all();
-  for (const row of rows) {
+    .prepare(),
+);
+const BY_ID = statement((db) =>
+  db
+    .select()
+    .from(sessions)
+    .where(eq(sessions.id, given('id')))
+    .prepare(),
+);
+const BY_CREATE_KEY = statement((db) =>
+  db
+    .select()
+    .from(sessions)
+    .where(eq(sessions.createKey, given('key')))
+    .prepare(),
+);
+const TOMBSTONE = statement((db) =>
+  db
+    .select()
+    .from(sessionTombstones)
+    .where(eq(sessionTombstones.sessionId, given('id')))
+    .prepare(),
+);
+const PROJECT = statement((db) =>
+  db
+    .select({ id: projects.projectId })
+    .from(projects)
+    .where(eq(projects.projectId, given('id')))
+    .prepare(),
+);
+const INSERT = statement((db) =>
+  db
+    .insert(sessions)
+    .values({
+      id: given('id'),
+      source: given('source'),
+      model: given('model'),
+      cwd: given('cwd'),
+      title: given('title'),
+      titleSource: given('titleSource'),
+      startedAt: given('now'),
+      updatedAt: given('now'),
+      lastActivityAt: given('now'),
+      runtimeRevision: 1,
+      projectId: given('projectId'),
+      createKey: given('createKey'),
+      createDigest: given('createDigest'),
+    })
+    .prepare(),
+);
+/** Everything of a session, in the order that foreign keys ask for. */
+const REMOVALS = statement((db) => [
+  db
+    .delete(sessionAdmissions)
+    .where(eq(sessionAdmissions.targetSessionId, given('id')))
+    .prepare(),
+  db
+    .delete(messages)
+    .where(eq(messages.sessionId, given('id')))
+    .prepare(),
+  db
+    .delete(activeSessions)
+    .where(eq(activeSessions.sessionId, given('id')))
+    .prepare(),
+  db
+    .delete(sessions)
+    .where(eq(sessions.id, given('id')))
+    .prepare(),
+  db
+    .insert(sessionTombstones)
+    .values({ sessionId: given('id'), deletedAt: given('now') })
+    .onConflictDoNothing()
+    .prepare(),
+]);
+const FILES_REMOVED = statement((db) =>
+  db
+    .update(sessionTombstones)
+    .set({ filesRemoved: true })
+    .where(eq(sessionTombstones.sessionId, given('id')))
+    .prepare(),
+);
+
+/** The admissions of some sessions that have not ended, by session. */
+function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]> {
+  const found = new Map<string, OpenRow[]>();
+  if (sessionIds.length === 0) return found;
+  for (const row of OPEN_ROWS(db).all({ ids: JSON.stringify(sessionIds) })) {
     const list = found.get(row.targetSessionId);
     if (list) list.push(toOpenRow(row));
     else found.set(row.targetSessionId, [toOpenRow(row)]);
@@ -34,12 +118,11 @@ function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]>
 
 /** One session with its open admissions, inside a transaction of the caller. */
 export function readSession(db: Db, sessionId: string): SessionRow | null {
-  const row = db.select().from(sessions).where(eq(sessions.id, sessionId)).get();
+  const row = BY_ID(db).get({ id: sessionId });
   return row ? toSessionRow(row, openRows(db, [sessionId]).get(sessionId) ?? []) : null;
 }
 
-const hasProject = (db: Db, projectId: string): boolean =>
-  db.select({ id: projects.projectId }).from(projects).where(eq(projects.projectId, projectId)).get() !== undefined;
+const hasProject = (db: Db, projectId: string): boolean => PROJECT(db).get({ id: projectId }) !== undefined;
 
 function listFilter(query: SessionListQuery): SQL | undefined {
   const parts: (SQL | undefined)[] = [eq(sessions.hidden, false)];
@@ -61,40 +144,33 @@ export function createSessionStore(state: StateDb): SessionStore {
     create: (input) =>
       state.write((db) => {
         if (input.create_key !== null) {
-          const same = db.select().from(sessions).where(eq(sessions.createKey, input.create_key)).get();
+          const same = BY_CREATE_KEY(db).get({ key: input.create_key });
           if (same) {
             if (same.createDigest !== input.create_digest) return { kind: 'key_conflict' };
             return { kind: 'existing', session: readSession(db, same.id)! };
           }
         }
         if (input.project_id !== null && !hasProject(db, input.project_id)) return { kind: 'no_project' };
-        const taken =
-          db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, input.session_id)).get() ??
-          db.select().from(sessionTombstones).where(eq(sessionTombstones.sessionId, input.session_id)).get();
-        if (taken) return { kind: 'id_taken' };
-        db.insert(sessions)
-          .values({
-            id: input.session_id,
-            source: input.source,
-            model: input.model,
-            cwd: input.workspace,
-            title: input.title,
-            titleSource: input.title === null ? null : 'user',
-            startedAt: input.now,
-            updatedAt: input.now,
-            lastActivityAt: input.now,
-            runtimeRevision: 1,
-            projectId: input.project_id,
-            createKey: input.create_key,
-            createDigest: input.create_digest,
-          })
-          .run();
+        const id = input.session_id;
+        if (BY_ID(db).get({ id }) ?? TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
+        INSERT(db).run({
+          id,
+          source: input.source,
+          model: input.model,
+          cwd: input.workspace,
+          title: input.title,
+          titleSource: input.title === null ? null : 'user',
+          now: input.now,
+          projectId: input.project_id,
+          createKey: input.create_key,
+          createDigest: input.create_digest,
+        });
         return { kind: 'created', session: readSession(db, input.session_id)! };
       }),
 
     byCreateKey: (key) =>
       state.read((db) => {
-        const row = db.select().from(sessions).where(eq(sessions.createKey, key)).get();
+        const row = BY_CREATE_KEY(db).get({ key });
         return row ? { session: readSession(db, row.id)!, digest: row.createDigest } : null;
       }),
 
@@ -126,7 +202,7 @@ export function createSessionStore(state: StateDb): SessionStore {
 
     patch: (sessionId, patch, { now, revision }) =>
       state.write((db) => {
-        const before = db.select().from(sessions).where(eq(sessions.id, sessionId)).get();
+        const before = BY_ID(db).get({ id: sessionId });
         if (!before) return { kind: 'not_found' };
         if (revision !== null && before.runtimeRevision !== revision) return { kind: 'revision_conflict' };
         if (patch.project_id && !hasProject(db, patch.project_id)) return { kind: 'no_project' };
@@ -134,25 +210,18 @@ export function createSessionStore(state: StateDb): SessionStore {
         const seen = Object.entries(change).some(
           ([column, value]) => column !== 'draft' && before[column as keyof typeof before] !== value,
         );
-        if (Object.keys(change).length > 0) {
-          db.update(sessions)
-            .set({ ...change, ...(seen ? { updatedAt: now, runtimeRevision: before.runtimeRevision + 1 } : {}) })
-            .where(eq(sessions.id, sessionId))
-            .run();
+        if (seen) changeSession(db, sessionId, now, change);
+        else if (change.draft !== undefined) {
+          db.update(sessions).set({ draft: change.draft }).where(eq(sessions.id, sessionId)).run();
         }
         return { kind: 'patched', session: readSession(db, sessionId)! };
       }),
 
     remove: (sessionId, now) =>
       state.write((db) => {
-        const row = db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, sessionId)).get();
-        if (!row) return 'not_found';
+        if (!BY_ID(db).get({ id: sessionId })) return 'not_found';
         if (openRows(db, [sessionId]).size > 0) return 'live';
-        db.delete(sessionAdmissions).where(eq(sessionAdmissions.targetSessionId, sessionId)).run();
-        db.delete(messages).where(eq(messages.sessionId, sessionId)).run();
-        db.delete(activeSessions).where(eq(activeSessions.sessionId, sessionId)).run();
-        db.delete(sessions).where(eq(sessions.id, sessionId)).run();
-        db.insert(sessionTombstones).values({ sessionId, deletedAt: now }).onConflictDoNothing().run();
+        for (const removal of REMOVALS(db)) removal.run({ id: sessionId, now });
         return 'removed';
       }),
 
@@ -168,10 +237,7 @@ export function createSessionStore(state: StateDb): SessionStore {
 
     filesRemoved: (sessionId) =>
       state.write((db) => {
-        db.update(sessionTombstones)
-          .set({ filesRemoved: true })
-          .where(eq(sessionTombstones.sessionId, sessionId))
-          .run();
+        FILES_REMOVED(db).run({ id: sessionId });
       }),
 
     withOpenAdmissions: () =>

@@ -61,7 +61,7 @@ const ConfigFile = Type.Object(
     agent: Type.Object(
       {
         api_max_retries: Type.Integer({ minimum: 0, default: 2 }),
-        stall_timeout_s: Seconds(120),
+        stall_timeout_s: Type.Number({ exclusiveMinimum: 0, default: 120 }),
         max_steps: Type.Integer({ minimum: 1, default: 50 }),
       },
       open,

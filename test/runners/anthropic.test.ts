@@ -200,6 +200,13 @@ describe("[RU8] Anthropic's failures end the turn as errors with codes", () => {
     expect(provider.requests).toHaveLength(1);
   });
 
+  it('[RU8] an event that is new to the protocol is passed over', async () => {
+    provider.next({ text: 'so ' }, { frame: { type: 'message_mood', mood: 'good' } }, { text: 'far' });
+    const { events, end } = await drive(runner(), turn('hi'));
+    expect(end).toEqual({ kind: 'completed' });
+    expect(chunksOf(events, 'message.delta').join('')).toBe('so far');
+  });
+
   it('[RU8] silence is given up as stalled, before and within an answer', async () => {
     for (const steps of [[{ hang: true }], [{ text: 'so far' }, { hang: true }]] satisfies Step[][]) {
       provider.next(...steps);

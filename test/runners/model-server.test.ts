@@ -164,31 +164,36 @@ it('[RU11] api_max_retries: 0 asks once', async () => {
   expect(provider.requests).toHaveLength(1);
 });
 
-it('[RU7] a strict provider takes the next prompt after a stop at any event of a tool turn', {
-  timeout: 60_000,
-}, async () => {
-  const provider = await fakeProvider();
-  const server = await startTestServer({ config: configOf(provider) });
-  const workspace = path.join(server.home, 'workspace');
-  await mkdir(workspace);
-  await writeFile(path.join(workspace, 'a.txt'), 'content');
-  const prompt = 'script:reasoning=1,chunks=2,delay=10,tool=list_files script:chunks=2,delay=10,id=b';
-  for (let at = 1; ; at += 1) {
-    const id = await server.session({ workspace });
-    const stream = await server.stream(`/api/sessions/${id}/events`);
-    await server.prompt(id, prompt);
-    const event = await stream.next(({ json, type }) => json.seq === at || type === 'message.complete');
-    await server.call('POST', `/api/sessions/${id}/interrupt`, {});
-    await stream.next(({ type }) => type === 'message.complete');
-    const { message } = await server.ask(id, 'and now?');
-    expect(message).toMatchObject({ status: 'complete', content: 'You said: and now?' });
-    stream.drop();
-    if (event.type === 'message.complete') {
-      expect(at).toBeGreaterThan(8);
-      return;
+it.each(['custom', 'anthropic'])(
+  '[RU7] a strict provider takes the next prompt after a stop at any event of a tool turn: %s',
+  {
+    timeout: 120_000,
+  },
+  async (kind) => {
+    const provider = await fakeProvider();
+    const config = configOf(provider).replace('{provider: custom', `{api_key_env: KEY, provider: ${kind}`);
+    const server = await startTestServer({ config, env: { KEY } });
+    const workspace = path.join(server.home, 'workspace');
+    await mkdir(workspace);
+    await writeFile(path.join(workspace, 'a.txt'), 'content');
+    const prompt = 'script:reasoning=1,chunks=2,delay=10,tool=list_files script:chunks=2,delay=10,id=b';
+    for (let at = 1; ; at += 1) {
+      const id = await server.session({ workspace });
+      const stream = await server.stream(`/api/sessions/${id}/events`);
+      await server.prompt(id, prompt);
+      const event = await stream.next(({ json, type }) => json.seq === at || type === 'message.complete');
+      await server.call('POST', `/api/sessions/${id}/interrupt`, {});
+      await stream.next(({ type }) => type === 'message.complete');
+      const { message } = await server.ask(id, 'and now?');
+      expect(message).toMatchObject({ status: 'complete', content: 'You said: and now?' });
+      stream.drop();
+      if (event.type === 'message.complete') {
+        expect(at).toBeGreaterThan(8);
+        return;
+      }
     }
-  }
-});
+  },
+);
 
 it('[RU10] providers of every kind side by side: all are listed, and a session changes between turns', async () => {
   const local = await fakeProvider({ models: ['fake-model', 'other'] });

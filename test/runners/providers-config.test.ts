@@ -82,6 +82,7 @@ it.each([
   ['providers: {a: {kind: anthropic}}', /ANTHROPIC_API_KEY \(providers\.a\.api_key_env\) holds no key/],
   ['providers: [a]', /providers/],
   ['agent: {api_max_retries: -1}', /agent\.api_max_retries/],
+  ['agent: {stall_timeout_s: 0}', /agent\.stall_timeout_s/],
 ])('[RU10][CF1] a wrong provider is an error that names its key: %s', async (yaml, says) => {
   await expect(load(yaml)).rejects.toThrow(says);
   await expect(load(yaml)).rejects.toThrow(ConfigError);

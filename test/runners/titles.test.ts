@@ -45,6 +45,21 @@ describe('[RU13] a title by the model', () => {
     expect(provider.violations).toEqual([]);
   });
 
+  it.each(['anthropic', 'openai'])('[RU13] is asked for in the words of its provider: %s', async (kind) => {
+    const provider = await startFakeProvider();
+    onTestFinished(() => provider.close());
+    const config = `model: {provider: ${kind}, base_url: "${provider.baseUrl}", default: m, api_key_env: KEY}`;
+    const server = await startTestServer({ config, env: { KEY: 'key-0123456789' } });
+    const id = await server.session();
+    await server.ask(id, 'first words');
+    await titled(server, id, 'A fitting title');
+    expect(provider.titles[0]!.raw).toMatchObject(
+      kind === 'openai' ? { max_completion_tokens: 200 } : { max_tokens: 200, system: [{ type: 'text' }] },
+    );
+    expect(provider.titles[0]!.raw).not.toHaveProperty(kind === 'openai' ? 'max_tokens' : 'tools');
+    expect(provider.violations).toEqual([]);
+  });
+
   it('[RU13] delays neither the end of its turn nor the next one, which it gives way to, nor the end of the server', async () => {
     const { provider, server, id } = await start();
     provider.nextTitle({ hang: true });

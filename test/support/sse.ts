@@ -55,7 +55,7 @@ export function parseSse(text: string): SseEvent[] {
 
 /** Opens a stream. Resolves when the headers are there. */
 export function openSse(url: string, options: SseOptions = {}): Promise<SseReader> {
-  const { method = 'GET', body, headers = {}, limitMs = 15_000 } = options;
+  const { method = 'GET', body, headers = {}, limitMs = 30_000 } = options;
   return new Promise((resolve, reject) => {
     const payload = body === undefined ? undefined : JSON.stringify(body);
     const request = http.request(url, {

@@ -8,7 +8,7 @@
 export async function until<T>(
   what: string,
   look: () => T | Promise<T>,
-  limitMs = 10_000,
+  limitMs = 30_000,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const deadline = performance.now() + limitMs;
   for (;;) {

@@ -66,6 +66,16 @@ export function readProblem(failure: unknown, seen: SeenResponse | null, frames:
   }
 }
 
+/** The events of the messages protocol; it says that others may come and are to be passed over. */
+const MESSAGE_EVENTS = /^(message_(start|delta|stop)|content_block_(start|delta|stop)|ping|error)$/;
+
+/** Whether a failure is only an event of the messages protocol that the SDK does not know. */
+export function isUnknownEvent(failure: unknown): boolean {
+  if (!isFields(failure) || failure.name !== 'AI_TypeValidationError' || !isFields(failure.value)) return false;
+  const { type } = failure.value;
+  return typeof type === 'string' && !MESSAGE_EVENTS.test(type);
+}
+
 /** Name of the error that stands for a stream that ended without its finish. */
 export const STREAM_ENDED = 'StreamEnded';
 

@@ -10,7 +10,7 @@ import type { ProviderPrompt, ProviderTool, ReasoningPart, StreamPart, WatchedMo
 import { costOf } from './cost.ts';
 import { classifyProblem, contentFiltered, type FailureContext, stalled } from './failure.ts';
 import { createKeyFilter, type KeyFilter } from './key-filter.ts';
-import { readProblem, STREAM_ENDED } from './problem.ts';
+import { isUnknownEvent, readProblem, STREAM_ENDED } from './problem.ts';
 import { createStallWatch } from './stall-watch.ts';
 
 /** A tool call as the model wrote it. */
@@ -108,6 +108,7 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
           break;
         case 'error':
           // The SDK would go on and finish as if all were well.
+          if (context.provider.kind === 'anthropic' && isUnknownEvent(part.error)) break;
           if (isProperEnd(part.error, request, watch.signal, heard)) break;
           return failedBy(part.error);
         case 'finish': {
