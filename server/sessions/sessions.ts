@@ -52,8 +52,8 @@ export interface CreateInput {
 }
 
 export interface MessagePage {
-  /** Rows as JSON texts, oldest first. */
-  rows: string[];
+  /** Rows as JSON texts with commas between them, oldest first. */
+  rows: string | Buffer;
   hasMore: boolean;
   session: SessionView;
 }
@@ -205,8 +205,9 @@ export function createSessions(parts: SessionsParts): Sessions {
       // With `after` a page goes forward from there, otherwise it ends where it ends.
       const start = after === undefined ? Math.max(from, to - limit) : from;
       const end = Math.max(start, after === undefined ? to : Math.min(to, from + limit));
+      const whole = start === 0 && end === rows.length && end > WHOLE_FROM;
       return {
-        rows: rows.slice(start, end).map((message) => message.json),
+        rows: whole ? transcript.body() : slice(rows, start, end),
         hasMore: after === undefined ? start > 0 : end < to,
         session,
       };
@@ -237,4 +238,13 @@ export function createSessions(parts: SessionsParts): Sessions {
         await parts.lock(sessionId, () => removeFiles(sessionId));
     },
   };
+}
+
+/** From how many rows on a whole transcript is worth keeping in one piece. */
+const WHOLE_FROM = 200;
+
+function slice(rows: readonly { json: string }[], start: number, end: number): string {
+  let text = '';
+  for (let at = start; at < end; at += 1) text += at === start ? rows[at]!.json : `,${rows[at]!.json}`;
+  return text;
 }

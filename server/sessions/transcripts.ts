@@ -21,6 +21,8 @@ export interface Transcript {
   rows: readonly SidecarRow[];
   /** Whether the sidecar lacks rows that another store has, or still names a turn that has ended. */
   behind: boolean;
+  /** All rows as JSON texts with commas between them, in bytes: made once, however often it is read. */
+  body(): Buffer;
 }
 
 export interface TranscriptsParts {
@@ -63,6 +65,8 @@ interface Entry {
   dataVersion: number;
   damaged: boolean;
   behind: boolean;
+  /** All rows joined, once somebody has asked for it. */
+  body: Buffer | null;
   bytes: number;
 }
 
@@ -109,6 +113,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       dataVersion,
       damaged: read.kind === 'damaged',
       behind: merged.behind || stalePending || read.kind === 'damaged',
+      body: null,
       bytes: bytesOf(merged.rows),
     };
   };
@@ -135,8 +140,18 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
 
   return {
     async read(sessionId) {
-      const { rows, behind } = await current(sessionId);
-      return { rows: withoutOutputOf(liveRunId(sessionId), rows), behind };
+      const entry = await current(sessionId);
+      const rows = withoutOutputOf(liveRunId(sessionId), entry.rows);
+      const body = (): Buffer => {
+        if (rows !== entry.rows) return joined(rows);
+        if (!entry.body) {
+          entry.body = joined(rows);
+          entry.bytes += entry.body.length;
+          if (cache.get(sessionId) === entry) cachedBytes += entry.body.length;
+        }
+        return entry.body;
+      };
+      return { rows, behind: entry.behind, body };
     },
 
     async save(sessionId, { rows: added, pending, now }) {
@@ -155,6 +170,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
         identity,
         damaged: false,
         behind: false,
+        body: null,
         bytes: bytesOf(rows),
       });
     },
@@ -162,6 +178,8 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     forget: drop,
   };
 }
+
+const joined = (rows: readonly SidecarRow[]): Buffer => Buffer.from(rows.map((row) => row.json).join(','));
 
 const bytesOf = (rows: readonly SidecarRow[]): number => rows.reduce((sum, row) => sum + row.json.length, 0);
 
