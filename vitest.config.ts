@@ -10,6 +10,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['test/long/**'],
     // Many tests start servers and kill child processes: forks keep their signals and native modules apart.
+    globalSetup: ['test/support/compile-children.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

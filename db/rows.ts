@@ -74,6 +74,8 @@ export function toSessionRow(row: SessionRecord, open: OpenRow[]): SessionRow {
     edit_fence: row.editFence,
     input_tokens: row.inputTokens,
     output_tokens: row.outputTokens,
+    cached_tokens: row.cacheReadTokens,
+    reasoning_tokens: row.reasoningTokens,
     cost_usd: row.estimatedCostUsd,
     context_used: row.contextUsed,
     context_length: row.contextLength,

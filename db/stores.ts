@@ -31,6 +31,8 @@ export interface SessionRow {
   edit_fence: string | null;
   input_tokens: number;
   output_tokens: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
   cost_usd: number | null;
   context_used: number | null;
   context_length: number | null;

@@ -3,7 +3,7 @@
  * else receives what it needs.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -88,10 +88,11 @@ const TITLE_TIMEOUT_S = 15;
 /** Enough for a title, and for a model that thinks a little first. */
 const TITLE_TOKENS = 200;
 
-/** Top of the installation: where package.json is, in the source tree and in `dist` alike. */
+/** Top of the installation: the next folder above that has a package.json, for the sources and for what is built. */
 function packageRoot(): string {
-  const here = path.dirname(fileURLToPath(import.meta.url));
-  return path.basename(path.dirname(here)) === 'dist' ? path.join(here, '../..') : path.join(here, '..');
+  let folder = path.dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(path.join(folder, 'package.json'))) folder = path.dirname(folder);
+  return folder;
 }
 
 function readVersion(): string {

@@ -68,6 +68,9 @@ function statusOf(open: readonly OpenRow[], live: LiveSession | null, running: b
 
 function usageOf(row: SessionRow): Usage {
   const usage: Usage = { input_tokens: row.input_tokens, output_tokens: row.output_tokens };
+  // Left out where the provider never told of any.
+  if (row.cached_tokens > 0) usage.cached_tokens = row.cached_tokens;
+  if (row.reasoning_tokens > 0) usage.reasoning_tokens = row.reasoning_tokens;
   if (row.cost_usd !== null) usage.cost_usd = row.cost_usd;
   if (row.context_used !== null) usage.context_used = row.context_used;
   if (row.context_length !== null) usage.context_length = row.context_length;

@@ -130,7 +130,15 @@ export function claimContract(open: OpenStores): void {
       error,
       message_id: last.id,
       rows: [{ ...asking, recovered: true }, result, last],
-      usage: { input_tokens: 10, output_tokens: 20, cost_usd: 0.5, context_used: 30, context_length: 100 },
+      usage: {
+        input_tokens: 10,
+        output_tokens: 20,
+        cached_tokens: 7,
+        reasoning_tokens: 3,
+        cost_usd: 0.5,
+        context_used: 30,
+        context_length: 100,
+      },
       flag: 'recovered',
     });
     expect(await stores.admissions.settle(end)).toBe('settled');
@@ -148,6 +156,8 @@ export function claimContract(open: OpenStores): void {
       message_count: 4,
       input_tokens: 10,
       output_tokens: 20,
+      cached_tokens: 7,
+      reasoning_tokens: 3,
       cost_usd: 0.5,
       context_used: 30,
       context_length: 100,

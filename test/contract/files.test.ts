@@ -8,6 +8,7 @@ import { isMissing, makeFolder, replaceFile } from '../../db/files/atomic.ts';
 import { createPaths } from '../../db/files/paths.ts';
 import { createSidecarStore } from '../../db/files/sidecar-store.ts';
 import { formatSessionId, isSessionId } from '../../server/core/ids.ts';
+import { childEntry } from '../support/compile-children.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { until } from '../support/until.ts';
 
@@ -133,8 +134,7 @@ it('[SC1] a process killed in the middle of saving leaves a whole sidecar, no ol
   const home = await temporaryFolder();
   const store = createSidecarStore(createPaths(home));
   for (const saves of [1, 5, 11]) {
-    const script = path.join(import.meta.dirname, '../support/save-loop.ts');
-    const child = spawn(process.execPath, ['--import', 'tsx', script, home, SESSION], {
+    const child = spawn(process.execPath, [childEntry('save-loop'), home, SESSION], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));

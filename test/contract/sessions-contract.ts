@@ -70,6 +70,8 @@ export function sessionsContract(open: OpenStores): void {
       edit_fence: null,
       input_tokens: 0,
       output_tokens: 0,
+      cached_tokens: 0,
+      reasoning_tokens: 0,
       cost_usd: null,
       context_used: null,
       context_length: null,

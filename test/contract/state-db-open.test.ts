@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openStateDb, type StateDb, type StateDbOptions, StateDbRefused } from '../../db/client.ts';
 import { createSqliteStores } from '../../db/sqlite-stores.ts';
 import { StorageTrouble } from '../../db/storage-trouble.ts';
+import { childEntry } from '../support/compile-children.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { newStateFile, stateDbOptions } from '../support/state-db.ts';
 import { until } from '../support/until.ts';
@@ -235,7 +236,7 @@ describe('several that open one file at once', () => {
 
 /** Starts a process that is about to open the file. */
 async function startOpener(file: string): Promise<{ go(): Promise<string> }> {
-  const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx', 'test/support/open-state-db.ts', file], {
+  const child: ChildProcess = spawn(process.execPath, [childEntry('open-state-db'), file], {
     cwd: ROOT,
     stdio: ['pipe', 'pipe', 'inherit'],
   });

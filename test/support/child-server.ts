@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
+import { childEntry } from './compile-children.ts';
 import type { CrashServerOptions } from './crash-server.ts';
 import { openSse, type SseOptions, type SseReader } from './sse.ts';
 import { type Answer, call } from './test-server.ts';
@@ -34,9 +35,8 @@ export async function startChildServer(
   options: { home: string } & Partial<CrashServerOptions>,
   env: Record<string, string> = {},
 ): Promise<ChildServer> {
-  const entry = path.join(ROOT, 'test/support/crash-server.ts');
   const argument = JSON.stringify({ crashAt: null, times: 1, ...options });
-  const child = spawn(process.execPath, ['--import', 'tsx', entry, argument], {
+  const child = spawn(process.execPath, [childEntry('crash-server'), argument], {
     cwd: ROOT,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -129,6 +129,8 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         if (usage) {
           session.input_tokens += usage.input_tokens;
           session.output_tokens += usage.output_tokens;
+          session.cached_tokens += usage.cached_tokens ?? 0;
+          session.reasoning_tokens += usage.reasoning_tokens ?? 0;
           session.context_used = usage.context_used ?? session.context_used;
           session.context_length = usage.context_length ?? session.context_length;
           if (usage.cost_usd !== undefined) session.cost_usd = (session.cost_usd ?? 0) + usage.cost_usd;

@@ -55,6 +55,8 @@ export function createMemorySessions(state: MemoryState): SessionStore {
           edit_fence: null,
           input_tokens: 0,
           output_tokens: 0,
+          cached_tokens: 0,
+          reasoning_tokens: 0,
           cost_usd: null,
           context_used: null,
           context_length: null,
