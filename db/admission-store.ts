@@ -5,7 +5,8 @@
  */
 import { and, asc, desc, eq, gt, isNotNull, lt, ne, sql } from 'drizzle-orm';
 import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../server/core/admission-rules.ts';
-import type { Admission, Message } from '../server/core/terms.ts';
+import { promptRow } from '../server/core/prompt-row.ts';
+import type { Admission } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { takeLease } from './lease-store.ts';
 import { upsertMessages } from './message-store.ts';
@@ -58,6 +59,21 @@ const CLAIMED_SINCE = statement((db) =>
     .from(rows)
     .where(and(eq(rows.targetSessionId, given('session')), gt(rows.generation, given('generation'))))
     .orderBy(asc(rows.generation))
+    .limit(given('limit'))
+    .prepare(),
+);
+const PRUNED_SINCE = statement((db) =>
+  db
+    .select({ id: rows.admissionId })
+    .from(rows)
+    .where(
+      and(
+        eq(rows.targetSessionId, given('session')),
+        gt(rows.generation, given('generation')),
+        eq(rows.journalPruned, true),
+      ),
+    )
+    .limit(1)
     .prepare(),
 );
 const LAST_CLAIMED = statement((db) =>
@@ -135,6 +151,14 @@ const SETTLE = statement((db) =>
     .prepare(),
 );
 
+const CANCEL = statement((db) =>
+  db
+    .update(rows)
+    .set({ status: 'terminal', outcome: 'cancelled', endedAt: sql`${given('now')}`, journalPruned: true })
+    .where(eq(rows.admissionId, given('admission')))
+    .prepare(),
+);
+
 const openOf = (db: Db, session: string): OpenAdmission[] => OPEN(db).all({ session }) as OpenAdmission[];
 
 function one(db: Db, session: string, admission: string): Admission | null {
@@ -152,6 +176,13 @@ function holds(db: Db, fence: Fence): boolean {
     admission.generation === fence.generation &&
     session?.runtimeGeneration === fence.generation
   );
+}
+
+/** Ends a waiting admission as cancelled. It never had a journal. */
+function cancelOne(db: Db, session: string, admission: string, now: number): Admission {
+  CANCEL(db).run({ admission, now });
+  changeSession(db, session, now);
+  return one(db, session, admission)!;
 }
 
 export function createAdmissionStore(state: StateDb, alive: AliveProbe): AdmissionStore {
@@ -285,13 +316,15 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         if (!admission) return { kind: 'not_found' };
         const verdict = judgeCancel(admission.status);
         if (verdict !== 'cancel') return { kind: verdict, admission };
-        db.update(rows)
-          .set({ status: 'terminal', outcome: 'cancelled', endedAt: now, journalPruned: true })
-          .where(eq(rows.admissionId, admissionId))
-          .run();
-        changeSession(db, sessionId, now);
-        return { kind: 'cancelled', admission: one(db, sessionId, admissionId)! };
+        return { kind: 'cancelled', admission: cancelOne(db, sessionId, admissionId, now) };
       }),
+
+    cancelQueued: (sessionId, now) =>
+      state.write((db) =>
+        openOf(db, sessionId)
+          .filter((row) => row.status === 'queued')
+          .map((row) => cancelOne(db, sessionId, row.admission_id, now)),
+      ),
 
     get: (sessionId, admissionId) => state.read((db) => one(db, sessionId, admissionId)),
 
@@ -314,8 +347,11 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .reverse(),
       ),
 
-    claimedSince: (session, generation) =>
-      state.read((db) => CLAIMED_SINCE(db).all({ session, generation }).map(toAdmission)),
+    claimedSince: (session, generation, limit) =>
+      state.read((db) => CLAIMED_SINCE(db).all({ session, generation, limit }).map(toAdmission)),
+
+    prunedSince: (session, generation) =>
+      state.read((db) => PRUNED_SINCE(db).get({ session, generation }) !== undefined),
 
     lastClaimed: (session) =>
       state.read((db) => {
@@ -339,19 +375,6 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         db.update(rows).set({ journalPruned: true }).where(eq(rows.admissionId, admissionId)).run();
       }),
   };
-}
-
-/** The row of a prompt: what a person wrote, at the time of its claim. */
-function promptRow(admission: Admission, timestamp: number): Message {
-  const row: Message = {
-    id: `${admission.run_id}.0`,
-    role: 'user',
-    content: admission.text,
-    timestamp,
-    run_id: admission.run_id,
-  };
-  if (admission.attachments.length) row.attachments = admission.attachments;
-  return row;
 }
 
 /** The fence of a claimed admission. */

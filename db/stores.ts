@@ -202,12 +202,16 @@ export interface AdmissionStore {
     | { kind: 'cancelled' | 'repeat' | 'stale_generation' | 'unknown_execution'; admission: Admission }
     | { kind: 'not_found' }
   >;
+  /** Cancels everything that waits in a session, in one step. Returns what was cancelled, in order. */
+  cancelQueued(sessionId: string, now: number): Promise<Admission[]>;
   get(sessionId: string, admissionId: string): Promise<Admission | null>;
   byRun(sessionId: string, runId: string): Promise<Admission | null>;
   /** Newest `limit` admissions of a session in order of acceptance, or all that have not ended. */
   list(sessionId: string, options: { pending: boolean; limit: number }): Promise<Admission[]>;
-  /** Admissions that were claimed, in order of their claims, from a generation on. */
-  claimedSince(sessionId: string, generation: number): Promise<Admission[]>;
+  /** Admissions that were claimed after a generation, at most `limit` of them, in order of their claims. */
+  claimedSince(sessionId: string, generation: number, limit: number): Promise<Admission[]>;
+  /** Whether the journal of a run that was claimed after a generation is gone. */
+  prunedSince(sessionId: string, generation: number): Promise<boolean>;
   /** The admission that was claimed last. */
   lastClaimed(sessionId: string): Promise<Admission | null>;
   /** Ended runs whose journal is older than its time. */

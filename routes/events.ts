@@ -32,6 +32,8 @@ export function openSubscriber(
   response.on('close', () => subscriber.gone());
   response.on('error', () => subscriber.gone());
   registry.add(subscriber);
+  // A client may have left while its request was looked at: its close has passed already.
+  if (response.destroyed) subscriber.gone();
   return subscriber;
 }
 

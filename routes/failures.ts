@@ -63,8 +63,13 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   return refuse(reply, new AppError('internal'));
 }
 
+/** How long a client that was refused by the parser may take to read the answer, in milliseconds. */
+const LINGER_MS = 1_000;
+
 /** Errors of the HTTP parser, before there is a request. */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  // More of what has been refused: its connection ends by itself.
+  if (error.code !== 'ECONNRESET' && socket.writableEnded) return;
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
@@ -81,4 +86,8 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   );
+  // Node never ends a connection that it has given to us. At once would be too soon: what is still on its way here
+  // would reset the connection under the answer.
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
 }

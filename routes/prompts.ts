@@ -87,8 +87,11 @@ export const promptRoutes =
         const sessionId = request.params.id;
         const requestId = request_id ?? key ?? null;
         const admission = await prompts.submit({ sessionId, text, attachments, mode, requestId, principalId: 'owner' });
-        if (request.query.wait === '1') return waitForEnd(admission, reply);
-        if (request.headers.accept?.includes('text/event-stream')) {
+        const waits = request.query.wait === '1';
+        const streams = !waits && request.headers.accept?.includes('text/event-stream');
+        if (waits || streams) await prompts.assertFollowable(admission);
+        if (waits) return waitForEnd(admission, reply);
+        if (streams) {
           await streamRun(admission, reply);
           return reply;
         }
@@ -99,6 +102,7 @@ export const promptRoutes =
     async function waitForEnd(admission: AdmissionView, reply: FastifyReply) {
       const gone = new AbortController();
       reply.raw.once('close', () => gone.abort());
+      if (reply.raw.destroyed) gone.abort();
       const waited = await prompts.waitForEnd(admission.session_id, admission.admission_id, gone.signal);
       if (waited.kind === 'pending') {
         return reply.code(202).send({ ...accepted(waited.admission), reason: waited.reason });
@@ -111,15 +115,12 @@ export const promptRoutes =
     }
 
     async function streamRun(admission: AdmissionView, reply: FastifyReply): Promise<void> {
-      const { session_id: sessionId, run_id: runId } = admission;
-      const last = await prompts.completionWithoutJournal(sessionId, admission.admission_id);
+      const { session_id: sessionId, run_id: runId, admission_id: admissionId } = admission;
       const subscriber = openSubscriber(reply, parts.registry, parts.limits, 'session');
-      if (last) {
-        subscriber.offer([last]);
-        subscriber.close('finished');
-        return;
-      }
-      await endOnError(app.log, subscriber, () => parts.attach({ sessionId, subscriber, cursor: null, only: runId }));
+      const completion = () => prompts.completion(sessionId, admissionId);
+      await endOnError(app.log, subscriber, () =>
+        parts.attach({ sessionId, subscriber, cursor: null, only: runId, completion }),
+      );
     }
 
     app.get(

@@ -11,6 +11,7 @@ import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
 import { type AccessParts, registerAccess } from './access.ts';
 import { authRoutes } from './auth.ts';
+import { endConnectionsOnClose } from './connections.ts';
 import { docsRoutes, registerOpenApi } from './docs.ts';
 import { eventRoutes } from './events.ts';
 import { handleClientError, handleError, refuse } from './failures.ts';
@@ -95,7 +96,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
         'default-src': ["'none'"],
         'script-src': ["'self'"],
         'style-src': ["'self'"],
-        'img-src': ["'self'", 'data:', 'https:'],
+        // An address in a picture can carry what a model has read to anybody: none but ours is asked.
+        'img-src': ["'self'", 'data:'],
         'connect-src': ["'self'"],
         'font-src': ["'self'"],
         'manifest-src': ["'self'"],
@@ -135,6 +137,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   // Streams have no end of their own: without this `close` would wait for their clients.
   app.addHook('preClose', async () => parts.registry.closeAll('shutdown'));
+  endConnectionsOnClose(app);
   return app;
 }
 

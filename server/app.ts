@@ -3,12 +3,10 @@
  * else receives what it needs.
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { openStateDb } from '../db/client.ts';
@@ -28,10 +26,10 @@ import { createRunTurn } from './authority/run-turn.ts';
 import { createStop } from './authority/stop.ts';
 import { type Config, isLoopback } from './config.ts';
 import type { Message } from './core/terms.ts';
+import { packageRoot, readVersion } from './installation.ts';
 import { createLeases } from './lease/leases.ts';
 import { isAlive, ownIdentity } from './lease/process-identity.ts';
 import { createAttach } from './live/attach.ts';
-import { plainLiveEvent } from './live/live-event.ts';
 import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
 import { createPruning } from './recovery/prune.ts';
@@ -44,6 +42,7 @@ import { createBriefAnswer } from './runners/model/brief-answer.ts';
 import { createModelRunner } from './runners/model/model-runner.ts';
 import { createRouterRunner } from './runners/router.ts';
 import type { Runner } from './runners/runner.ts';
+import { createAnnounce } from './sessions/announce.ts';
 import { createProjects } from './sessions/projects.ts';
 import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
@@ -82,22 +81,13 @@ export interface App {
 }
 
 const CACHE_BYTES = 64 * 1024 * 1024;
+/** Events of a running turn that are kept in memory for readers that catch up. */
+const RING_BYTES = 4 * 1024 * 1024;
 const PATIENCE_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
 const TITLE_TIMEOUT_S = 15;
 /** Enough for a title, and for a model that thinks a little first. */
 const TITLE_TOKENS = 200;
-
-/** Top of the installation: the next folder above that has a package.json, for the sources and for what is built. */
-function packageRoot(): string {
-  let folder = path.dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(path.join(folder, 'package.json'))) folder = path.dirname(folder);
-  return folder;
-}
-
-function readVersion(): string {
-  return JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8')).version;
-}
 
 /**
  * Opens the home and makes a server of it, not yet listening.
@@ -154,18 +144,12 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     cacheBytes: CACHE_BYTES,
   });
 
-  /** A session changed: its readers and the readers of the list are told how it is now. */
-  const onChange = (sessionId: string, reason: string): void => {
-    const live = registry.peek(sessionId);
-    void sessions.describe(sessionId).then(
-      (description) => {
-        const open_requests = [...(live?.requests.values() ?? [])];
-        live?.publish(plainLiveEvent('session.info', sessionId, { ...description, open_requests }));
-        registry.publishList(sessionId, reason, description.session);
-      },
-      (error) => log.debug({ err: error, session_id: sessionId }, 'a change could not be told'),
-    );
-  };
+  const onChange = createAnnounce({
+    registry,
+    describe: (sessionId) => sessions.describe(sessionId),
+    persist,
+    log,
+  });
 
   const catalog = createCatalog({
     providers: configuredProviders(config),
@@ -275,7 +259,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     reached,
     now,
     eagerFsync: config.journal.fsync === 'eager',
-    ringBytes: config.live.backlog_bytes,
+    ringBytes: RING_BYTES,
     defaultModel: () => catalog.list().default,
     onChange,
     onSettled: (admissionId) => completions.settle(admissionId),
@@ -301,7 +285,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
     log,
   });
-  const stop = createStop({ stores, registry, drain, completions, now, onChange });
+  const stop = createStop({
+    stores,
+    registry,
+    drain,
+    completions,
+    within: (event) => Promise.race([event.then(() => true), delay(PATIENCE_MS, false, { ref: false })]),
+    now,
+    onChange,
+  });
   const sessions = createSessions({
     stores,
     sidecars,

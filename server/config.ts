@@ -132,7 +132,7 @@ export interface ConfigFlags {
 const SECTIONS = ['model', 'providers', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
 
 /** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
-export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
+function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
   if (flags.home === '') throw new ConfigError('--home is empty: name a folder.');
   return path.resolve(flags.home ?? (env.TURNKEEP_HOME || path.join(env.HOME || os.homedir(), '.turnkeep')));
 }
@@ -185,11 +185,15 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   };
 }
 
+/** A home that is no folder at all has no files either; making it fails later, in better words. */
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+
 function readEnvFile(file: string): Record<string, string | undefined> {
   try {
     return parseEnv(readFileSync(file, 'utf8'));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {};
+    if (isMissing(error)) return {};
     throw new ConfigError(`${file} cannot be read: ${String(error)}`);
   }
 }
@@ -199,7 +203,7 @@ function readYaml(file: string): Record<string, unknown> {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {};
+    if (isMissing(error)) return {};
     throw new ConfigError(`${file} cannot be read: ${String(error)}`);
   }
   let value: unknown;

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The process: arguments, configuration, listening, signals → drain → close. */
 import { parseArgs } from 'node:util';
+import type { Config } from './config.ts';
 
 const USAGE = `Usage: turnkeep serve [options]
 
@@ -53,9 +54,8 @@ async function main(): Promise<void> {
     return;
   }
   if (values.version) {
-    const { createRequire } = await import('node:module');
-    const at = import.meta.url.includes('/dist/') ? '../../package.json' : '../package.json';
-    process.stdout.write(`${createRequire(import.meta.url)(at).version}\n`);
+    const { readVersion } = await import('./installation.ts');
+    process.stdout.write(`${readVersion()}\n`);
     return;
   }
   const [command = 'serve', ...rest] = positionals;
@@ -72,15 +72,16 @@ interface Flags {
 }
 
 async function serve(flags: Flags): Promise<void> {
-  const [{ createApp }, { ConfigError, loadConfig }, { StateDbRefused }, { pino }] = await Promise.all([
+  const [{ createApp }, { loadConfig }, { startFailure }, { pino }] = await Promise.all([
     import('./app.ts'),
     import('./config.ts'),
-    import('../db/client.ts'),
+    import('./start-failure.ts'),
     import('pino'),
   ]);
+  let config: Config | null = null;
   try {
     const { 'base-path': basePath, ...same } = flags;
-    const config = loadConfig({ ...same, ...(basePath === undefined ? {} : { basePath }) }, process.env);
+    config = loadConfig({ ...same, ...(basePath === undefined ? {} : { basePath }) }, process.env);
     const log = pino(
       { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
       pino.destination({ fd: 2, sync: true }),
@@ -106,13 +107,8 @@ async function serve(flags: Flags): Promise<void> {
     process.stdout.write(`TURNKEEP_READY port=${port}\n`);
     log.info({ host: config.server.host, port, home: config.home }, 'listening');
   } catch (error) {
-    if (error instanceof ConfigError || error instanceof StateDbRefused) fail(error.message);
-    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
-      fail(`the port is in use already. Stop the other server or choose another one: --port 0 lets the system choose.`);
-    }
-    if (error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EROFS')) {
-      fail(`cannot start: ${error.message}. Choose a home that can be written: --home DIR.`);
-    }
+    const sentence = startFailure(error, config);
+    if (sentence !== null) fail(sentence);
     throw error;
   }
 }

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { LiveEvent } from '../../server/live/live-event.ts';
 import type { CloseReason, Sink } from '../../server/live/subscriber.ts';
+import { SHUTDOWN_GRACE_MS } from '../connections.ts';
 
 /** How the `id:` line names a place: on a stream of one session, or on one of many. */
 export type IdForm = 'session' | 'many';
@@ -17,7 +18,7 @@ function idOf(event: LiveEvent, form: IdForm): string | null {
 }
 
 /** The frame of an event: made once for each form. */
-export function sseFrame(event: LiveEvent, form: IdForm): string {
+function sseFrame(event: LiveEvent, form: IdForm): string {
   const key = `sse:${form}`;
   const made = event.encoded.get(key);
   if (made !== undefined) return made;
@@ -43,9 +44,6 @@ export function openSse(reply: FastifyReply): ServerResponse {
   response.write('retry: 1000\n\n');
   return response;
 }
-
-/** How long a stream's last bytes may take when the server stops. */
-const SHUTDOWN_GRACE_MS = 1_000;
 
 /** The way to a reader over a response that `openSse` has opened. */
 export function createSseSink(response: ServerResponse, form: IdForm): Sink {

@@ -8,6 +8,7 @@ import type { Admission, Mode } from '../core/terms.ts';
 import { utf8Length, wellFormed } from '../core/text.ts';
 import { AppError } from '../errors.ts';
 import type { Leases } from '../lease/leases.ts';
+import { notOwned } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import type { Drain } from './drain.ts';
@@ -114,10 +115,6 @@ function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
     case 'capacity':
       throw new AppError('max_concurrent_sessions');
     case 'not_owned':
-      throw new AppError(
-        'session_not_owned',
-        `Session ${sessionId} is run by another Turnkeep process (pid ${outcome.holder.pid}) on this home.`,
-        { holder: { pid: outcome.holder.pid } },
-      );
+      throw notOwned(sessionId, outcome.holder);
   }
 }

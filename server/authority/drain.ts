@@ -9,7 +9,8 @@ import type { Leases } from '../lease/leases.ts';
 import type { LiveRun } from '../live/live-session.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import { GaveUp, type Persist } from './persist.ts';
-import { type RunTurn, SHUTDOWN } from './run-turn.ts';
+import type { RunTurn } from './run-turn.ts';
+import { SHUTDOWN } from './verdict.ts';
 
 /** Whether a prompt may be run now. A refusal pauses the queue; rows stay queued. */
 export type PreclaimCheck = (admission: Admission) => Promise<'ok' | { reason: string }>;

@@ -3,25 +3,28 @@
  * journal, the agent's events (journal, then publish), sealed journal, settle, sidecar, lease, `message.complete`, idle.
  *
  * Whatever the agent does, the run ends exactly once, with everything it produced kept. No client is needed for any of
- * it, and none can delay it.
+ * it, and none can delay it. What cannot be ended properly (a lost fence, a bug) is left `unknown`, visibly.
  */
 import type { JournalStore } from '../../db/files/journal.ts';
-import type { Fence, Stores } from '../../db/stores.ts';
-import type { MessageComplete } from '../core/events.ts';
-import { type FoldEnd, finalRow } from '../core/fold.ts';
-import type { Admission, Message, Outcome, TurnError } from '../core/terms.ts';
-import { createTextJoiner, wellFormedJson } from '../core/text.ts';
+import { storageTroubleKind } from '../../db/storage-trouble.ts';
+import type { Fence, SessionRow, Stores } from '../../db/stores.ts';
+import { completionOf } from '../core/completion.ts';
+import { promptRow } from '../core/prompt-row.ts';
+import type { Admission, Message } from '../core/terms.ts';
+import { wellFormedJson } from '../core/text.ts';
 import { deriveTitle } from '../core/title.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { LiveRun, LiveSession } from '../live/live-session.ts';
 import type { Requests } from '../live/requests.ts';
 import { createRunLog, type RunLog } from '../live/run-log.ts';
-import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../runners/runner.ts';
+import type { Runner, Turn } from '../runners/runner.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
 import type { Titles } from '../sessions/titles.ts';
 import type { PendingTurn, Transcripts } from '../sessions/transcripts.ts';
+import { consume } from './consume.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
-import type { Persist } from './persist.ts';
+import { GaveUp, type Persist } from './persist.ts';
+import { type AgentEnd, CRASHED, judgeEnd } from './verdict.ts';
 
 export interface RunTurnParts {
   stores: Pick<Stores, 'admissions' | 'sessions'>;
@@ -36,11 +39,12 @@ export interface RunTurnParts {
   /** Epoch seconds. */
   now(): number;
   eagerFsync: boolean;
+  /** Most bytes of a run's events that are kept in memory for readers that catch up. */
   ringBytes: number;
   /** The model that a session without one of its own uses. */
   defaultModel(): string;
   onChange(sessionId: string, reason: string): void;
-  /** The admission ended; whoever waits for it is told. */
+  /** The admission ended, or is left unknown; whoever waits for it is told. */
   onSettled(admissionId: string): void;
   /** Who gives conversations better titles, beside their turns. */
   titles?: Pick<Titles, 'turnStarts' | 'turnCompleted'>;
@@ -48,11 +52,6 @@ export interface RunTurnParts {
 }
 
 export type RunTurn = (live: LiveSession, run: LiveRun, fence: Fence, admission: Admission) => Promise<void>;
-
-/** Aborts a run because the server stops; any other abort is a person's. */
-export const SHUTDOWN = 'shutdown';
-
-const STOPPED = Symbol('stopped');
 
 export function createRunTurn(parts: RunTurnParts): RunTurn {
   const { stores, journals, transcripts, lock, leases, persist, reached, now, log } = parts;
@@ -97,127 +96,93 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     };
   }
 
-  async function turnOf(live: LiveSession, run: LiveRun, admission: Admission): Promise<Turn> {
-    const sessionId = live.sessionId;
-    const session = await stores.sessions.get(sessionId);
-    const { rows } = await transcripts.read(sessionId);
+  async function turnOf(live: LiveSession, run: LiveRun, session: SessionRow, model: string): Promise<Turn> {
+    const { rows } = await persist('read the transcript', () => transcripts.read(live.sessionId));
     const history = rows.filter((row) => row.runId !== run.runId).map((row) => JSON.parse(row.json) as Message);
     return {
-      sessionId,
+      sessionId: live.sessionId,
       runId: run.runId,
-      input: admission.text,
-      model: session?.model ?? parts.defaultModel(),
-      workspace: session?.workspace ?? null,
+      input: run.input,
+      model,
+      workspace: session.workspace,
       history,
       ask: (question) => parts.requests.ask(live, run.runId, wellFormedJson(question), run.stop.signal),
     };
   }
 
-  /** Lets the agent work until it ends or is stopped. Late events of a stopped agent are not read any more. */
-  async function consume(turn: Turn, signal: AbortSignal, runLog: RunLog): Promise<RunnerEnd | typeof STOPPED> {
-    let stop: () => void = () => {};
-    const onAbort = () => stop();
-    signal.addEventListener('abort', onAbort);
-    const feed = createFeed(runLog);
-    const events = parts.runner.run(turn, signal);
+  async function work(turn: Turn, run: LiveRun, runLog: RunLog): Promise<AgentEnd> {
     try {
-      for (;;) {
-        if (signal.aborted) return STOPPED;
-        const next = events.next();
-        // The abandoned promise of a stopped agent must not become an unhandled rejection.
-        next.catch(() => {});
-        const step = await new Promise<IteratorResult<RunnerEvent, RunnerEnd> | typeof STOPPED>((resolve, reject) => {
-          stop = () => resolve(STOPPED);
-          next.then(resolve, reject);
-        });
-        if (step === STOPPED || signal.aborted) return STOPPED;
-        if (step.done) return step.value;
-        feed.event(step.value);
-        await runLog.room();
-      }
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-      feed.end();
-      void events.return({ kind: 'completed' }).catch(() => {});
-    }
-  }
-
-  async function work(live: LiveSession, run: LiveRun, admission: Admission, runLog: RunLog) {
-    try {
-      const turn = await turnOf(live, run, admission);
-      return await consume(turn, run.stop.signal, runLog);
+      return await consume(parts.runner, turn, run.stop.signal, runLog);
     } catch (error) {
+      if (error instanceof GaveUp) throw error;
       // The contract forbids a runner to throw: this is a bug of ours, told to the person as what it is.
-      log.error({ err: error, session_id: live.sessionId, run_id: run.runId }, 'the agent crashed');
-      return { kind: 'failed', error: CRASHED } satisfies RunnerEnd;
+      log.error({ err: error, session_id: turn.sessionId, run_id: turn.runId }, 'the agent crashed');
+      return CRASHED;
     }
   }
 
-  /** A conversation without a title gets one from its first words. It can do without, so trouble here is no trouble. */
-  async function giveTitle(sessionId: string, text: string): Promise<void> {
+  /** A conversation without a title gets one from its first words. It can do without, so it is tried once. */
+  async function giveTitle(session: SessionRow, text: string): Promise<void> {
+    const title = session.title === null ? deriveTitle(text) : null;
+    if (title === null) return;
     try {
-      const session = await stores.sessions.get(sessionId);
-      const title = session?.title === null ? deriveTitle(text) : null;
-      if (!session || title === null) return;
       // Only if nothing changed meanwhile: a title that a person gives is never replaced.
       const options = { now: now(), revision: session.revision };
-      await stores.sessions.patch(sessionId, { title, title_source: 'derived' }, options);
+      await stores.sessions.patch(session.session_id, { title, title_source: 'derived' }, options);
     } catch (error) {
-      log.warn({ err: error, session_id: sessionId }, 'no title could be given');
+      if (storageTroubleKind(error) === null) throw error;
+      log.warn({ err: error, session_id: session.session_id }, 'no title could be given');
     }
   }
 
-  return async function runTurn(live, run, fence, admission) {
-    const sessionId = live.sessionId;
-    reached('claimed');
-    parts.titles?.turnStarts(sessionId);
-    await giveTitle(sessionId, admission.text);
-    parts.onChange(sessionId, 'started');
-    const prompt: Message = {
-      id: `${run.runId}.0`,
-      role: 'user',
-      content: admission.text,
-      timestamp: run.startedAt,
-      run_id: run.runId,
-    };
-    if (admission.attachments.length) prompt.attachments = admission.attachments;
+  /** The way of a run. `fenced` when it lost its claim: nothing was settled. */
+  async function execute(live: LiveSession, run: LiveRun, fence: Fence, admission: Admission) {
+    const { sessionId } = live;
     const { text, attachments } = admission;
-    await saveSidecar(sessionId, [prompt], { runId: run.runId, text, attachments, startedAt: run.startedAt });
+    const session = await persist('read the session', () => stores.sessions.get(sessionId));
+    if (!session) throw new Error(`session ${sessionId} is gone under its running turn`);
+    await giveTitle(session, text);
+    parts.onChange(sessionId, 'started');
+    const pending = { runId: run.runId, text, attachments, startedAt: run.startedAt };
+    await saveSidecar(sessionId, [promptRow(admission, run.startedAt)], pending);
     reached('pending-saved');
 
     const committer = rowCommitter(fence, run);
     const runLog = await openLog(live, fence, committer.commit);
     run.log = runLog;
-    const session = await stores.sessions.get(sessionId).catch(() => null);
+    const model = session.model ?? parts.defaultModel();
     runLog.append({
       type: 'run.start',
       payload: {
         admission_id: admission.admission_id,
-        input: admission.text,
+        input: text,
         generation: fence.generation,
         timestamp: run.startedAt,
-        model: session?.model ?? parts.defaultModel(),
+        model,
         ...(attachments.length ? { attachments } : {}),
       },
     });
     await runLog.flushed();
     reached('journal-opened');
 
-    const end = await work(live, run, admission, runLog);
+    const turn = await turnOf(live, run, session, model);
+    const end = await work(turn, run, runLog);
     await runLog.flushed();
-    const verdict = judgeEnd(end, run.stop.signal);
+    const verdict = judgeEnd(end, run.stop.signal.reason);
     runLog.fold.end(verdict.fold, now());
     await committer.done();
 
     const rows = runLog.fold.rows().slice(1);
-    const complete = completionOf(admission.admission_id, rows, verdict, runLog);
+    const { outcome, error } = verdict;
+    const admissionId = admission.admission_id;
+    const complete = completionOf({ admissionId, outcome, rows, usage: runLog.fold.usage(), error });
     const sealed = await runLog.seal(complete);
     reached('journal-sealed');
     const settled = await persist('settle', () =>
       stores.admissions.settle({
         fence,
-        outcome: verdict.outcome,
-        error: complete.error ?? null,
+        outcome,
+        error,
         message_id: complete.message_id,
         last_seq: sealed.seq,
         rows,
@@ -225,103 +190,50 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
         now: now(),
       }),
     );
-    if (settled === 'fenced') {
-      log.error(
-        { admission_id: admission.admission_id, session_id: sessionId },
-        'a settle lost its fence: left unknown',
-      );
-      await persist('mark unknown', () => stores.admissions.markUnknown(admission.admission_id));
-      await runLog.close();
-      live.run = null;
-      live.abandonRun(run.runId);
-      parts.onSettled(admission.admission_id);
-      parts.onChange(sessionId, 'unknown');
-      return;
-    }
+    if (settled === 'fenced') return 'fenced';
     reached('settled');
     await saveSidecar(sessionId, rows, null);
     reached('sidecar-saved');
-    await runLog.close();
     await persist('lease', () => leases.releaseIdle(live));
     runLog.publishTerminal();
-    live.run = null;
-    parts.onSettled(admission.admission_id);
-    parts.onChange(sessionId, 'ended');
-    if (verdict.outcome === 'completed') {
-      const { generation } = fence;
-      parts.titles?.turnCompleted({ sessionId, generation, input: admission.text, reply: complete.text });
-    }
-  };
-}
-
-const CRASHED: TurnError = {
-  code: 'agent_crashed',
-  message: 'The agent stopped unexpectedly. The log of the server says why; try again.',
-  retryable: true,
-};
-
-interface Verdict {
-  outcome: Outcome;
-  status: MessageComplete['status'];
-  fold: FoldEnd;
-  error?: TurnError;
-}
-
-function judgeEnd(end: RunnerEnd | typeof STOPPED, signal: AbortSignal): Verdict {
-  if (end === STOPPED) {
-    if (signal.reason !== SHUTDOWN)
-      return { outcome: 'interrupted', status: 'interrupted', fold: { kind: 'interrupted' } };
-    const error: TurnError = {
-      code: 'interrupted',
-      message: 'The server was shut down before this turn finished.',
-      retryable: true,
-    };
-    return { outcome: 'interrupted', status: 'interrupted', fold: { kind: 'interrupted', error }, error };
+    return complete;
   }
-  if (end.kind === 'failed') {
-    return { outcome: 'failed', status: 'error', fold: { kind: 'error', error: end.error }, error: end.error };
+
+  /** A run that can not be ended properly: nobody may guess, so its row waits for a person (CL4). */
+  async function leaveUnknown(live: LiveSession, run: LiveRun, why: unknown): Promise<void> {
+    const { admissionId } = run;
+    log.error({ err: why, admission_id: admissionId, session_id: live.sessionId }, 'a turn is left unknown');
+    await persist('mark unknown', () => stores.admissions.markUnknown(admissionId));
+    live.abandonRun(run.runId);
   }
-  return { outcome: 'completed', status: 'complete', fold: { kind: 'complete' } };
-}
 
-function completionOf(
-  admissionId: string,
-  rows: readonly Message[],
-  verdict: Verdict,
-  runLog: RunLog,
-): MessageComplete {
-  const final = finalRow(rows);
-  const complete: MessageComplete = {
-    text: final?.content ?? '',
-    status: verdict.status,
-    outcome: verdict.outcome,
-    admission_id: admissionId,
-    message_id: final?.id ?? null,
-    usage: runLog.fold.usage(),
-  };
-  if (verdict.error) complete.error = verdict.error;
-  return complete;
-}
-
-/** Hands an agent's events to the log: text well-formed, halves of characters joined. */
-function createFeed(runLog: RunLog) {
-  const joiners = { 'message.delta': createTextJoiner(), 'reasoning.delta': createTextJoiner() };
-  const flush = (): void => {
-    for (const type of ['message.delta', 'reasoning.delta'] as const) {
-      const text = joiners[type].end();
-      if (text) runLog.append({ type, payload: { text } });
-    }
-  };
-  return {
-    event(event: RunnerEvent): void {
-      if (event.type === 'message.delta' || event.type === 'reasoning.delta') {
-        const text = joiners[event.type].push(event.payload.text);
-        if (text) runLog.append({ type: event.type, payload: { text } });
-        return;
+  return async function runTurn(live, run, fence, admission) {
+    const { sessionId } = live;
+    reached('claimed');
+    parts.titles?.turnStarts(sessionId);
+    let reason = 'ended';
+    try {
+      const complete = await execute(live, run, fence, admission);
+      if (complete === 'fenced') {
+        reason = 'unknown';
+        await leaveUnknown(live, run, 'its settle lost its fence');
+      } else if (complete.outcome === 'completed') {
+        const { generation } = fence;
+        parts.titles?.turnCompleted({ sessionId, generation, input: admission.text, reply: complete.text });
       }
-      flush();
-      runLog.append(wellFormedJson(event));
-    },
-    end: flush,
+    } catch (error) {
+      // The server stops: what is durable so far is recovered at its next start.
+      if (error instanceof GaveUp) throw error;
+      reason = 'unknown';
+      await leaveUnknown(live, run, error);
+    } finally {
+      run.stop.abort();
+      parts.requests.withdraw(live, run.runId);
+      live.run = null;
+      parts.onSettled(admission.admission_id);
+      parts.onChange(sessionId, reason);
+      // All of it is on the disk already; a file that cannot be closed is no trouble of the turn.
+      await run.log?.close().catch((error) => log.warn({ err: error, session_id: sessionId }, 'a journal stays open'));
+    }
   };
 }

@@ -2,15 +2,18 @@
 import type { Stores } from '../../db/stores.ts';
 import type { Admission } from '../core/terms.ts';
 import { AppError } from '../errors.ts';
+import { notOwned } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Completions } from './completions.ts';
 import type { Drain } from './drain.ts';
 
 export interface StopParts {
-  stores: Pick<Stores, 'admissions' | 'sessions'>;
+  stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs'>;
   registry: LiveRegistry;
   drain: Drain;
   completions: Completions;
+  /** Whether something happens within the time that a request may take. */
+  within(event: Promise<void>): Promise<boolean>;
   now(): number;
   onChange(sessionId: string, reason: string): void;
 }
@@ -27,7 +30,7 @@ export interface Stop {
   resolve(sessionId: string, admissionId: string): Promise<Admission>;
 }
 
-export function createStop({ stores, registry, drain, completions, now, onChange }: StopParts): Stop {
+export function createStop({ stores, registry, drain, completions, within, now, onChange }: StopParts): Stop {
   async function cancel(sessionId: string, admissionId: string): Promise<Admission> {
     const outcome = await stores.admissions.cancel(sessionId, admissionId, now());
     if (outcome.kind === 'not_found') throw new AppError('prompt_not_found');
@@ -35,13 +38,19 @@ export function createStop({ stores, registry, drain, completions, now, onChange
       throw new AppError('stale_generation', 'This prompt has started. Interrupt the session to stop it.');
     }
     if (outcome.kind === 'unknown_execution') throw new AppError('unknown_execution');
-    if (outcome.kind === 'cancelled') {
-      registry.peek(sessionId)?.publishCancelled(outcome.admission);
-      completions.settle(admissionId);
-      onChange(sessionId, 'cancelled');
-      drain.arm(sessionId);
-    }
+    if (outcome.kind === 'cancelled') tellCancelled(sessionId, [outcome.admission]);
     return outcome.admission;
+  }
+
+  /** Each of them is told its one end, and the queue behind them moves. */
+  function tellCancelled(sessionId: string, cancelled: readonly Admission[]): void {
+    for (const admission of cancelled) {
+      registry.peek(sessionId)?.publishCancelled(admission);
+      completions.settle(admission.admission_id);
+    }
+    if (cancelled.length === 0) return;
+    onChange(sessionId, 'cancelled');
+    drain.arm(sessionId);
   }
 
   return {
@@ -49,21 +58,21 @@ export function createStop({ stores, registry, drain, completions, now, onChange
 
     async interrupt(sessionId, { generation, clearQueue }) {
       // A prompt that is about to be claimed is what a person who presses stop now means.
-      await drain.begun(sessionId);
+      if (!(await within(drain.begun(sessionId)))) throw new AppError('storage_unavailable');
       const session = await stores.sessions.get(sessionId);
       if (!session) throw new AppError('session_not_found');
-      const live = registry.peek(sessionId);
-      const current = live?.run?.generation ?? session.generation;
-      if (generation !== null && generation !== current)
+      const run = registry.peek(sessionId)?.run;
+      const current = run?.generation ?? session.generation;
+      if (generation !== null && generation !== current) {
         throw new AppError('stale_generation', undefined, { generation: current });
-      if (!live?.run && session.open.some((row) => row.status === 'started')) throw new AppError('session_not_owned');
-      live?.run?.stop.abort();
-      if (clearQueue) {
-        for (const row of session.open) {
-          if (row.status === 'queued') await cancel(sessionId, row.admission_id);
-        }
       }
-      return { status: live?.run ? 'interrupted' : 'idle', generation: current };
+      const started = session.open.find((row) => row.status === 'started');
+      if (!run && started) {
+        throw notOwned(sessionId, (await stores.epochs.process(started.epoch!)) ?? { pid: 0 });
+      }
+      run?.stop.abort();
+      if (clearQueue) tellCancelled(sessionId, await stores.admissions.cancelQueued(sessionId, now()));
+      return { status: run ? 'interrupted' : 'idle', generation: current };
     },
 
     async resolve(sessionId, admissionId) {

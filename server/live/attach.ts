@@ -37,7 +37,12 @@ export interface AttachRequest {
   cursor: string | null;
   /** Only the events of this run, then the end. */
   only?: string;
+  /** With `only`: how the run ended, when its journal is not there to tell. */
+  completion?(): Promise<LiveEvent | null>;
 }
+
+/** Where a reader is after it was brought to the present; `told` by a snapshot. */
+type CaughtUp = 'live' | 'told' | 'ended' | 'lost' | 'deleted';
 
 /** A place in the runs of a session. */
 interface Position {
@@ -72,8 +77,7 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
 
   /** The position, if every later run can still be replayed. */
   async function keptSince(live: LiveSession, position: Position): Promise<Resolved> {
-    const later = await admissions.claimedSince(live.sessionId, position.generation);
-    const gone = later.some((admission) => admission.journal_pruned);
+    const gone = await admissions.prunedSince(live.sessionId, position.generation);
     return gone ? { kind: 'reset', reason: 'too_old' } : { kind: 'at', position };
   }
 
@@ -98,8 +102,18 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     return last;
   }
 
-  /** Brings a reader from a position to the present. When it returns, the reader is live or has ended. */
-  async function catchUp(live: LiveSession, attachment: Attachment, from: Position): Promise<void> {
+  /** From now on the reader is given what is published; what it must not have missed before comes first. */
+  function goLive(attachment: Attachment): 'live' {
+    attachment.live = true;
+    attachment.subscriber.offer(attachment.missedEnds.splice(0));
+    return 'live';
+  }
+
+  /**
+   * Brings a reader from a position to the present: `live`, or `lost` when a journal that it needs is not there. A
+   * reader of one run has `ended` when that run has. Every round moves the position on, or ends.
+   */
+  async function catchUp(live: LiveSession, attachment: Attachment, from: Position): Promise<CaughtUp> {
     const { sessionId } = live;
     let { generation, runId, seq } = from;
     let finished = runId === null;
@@ -107,13 +121,13 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       const run = live.run;
       if (run && run.runId === runId) {
         const published = run.log?.published() ?? 0;
-        if (seq >= published) {
-          attachment.live = true;
-          return;
-        }
+        if (seq >= published) return goLive(attachment);
         const recent = run.log?.recent(seq) ?? null;
-        if (recent === null) seq = await replay(attachment, sessionId, runId, seq, published);
-        else {
+        if (recent === null) {
+          const reached = await replay(attachment, sessionId, runId, seq, published);
+          if (reached < published && !attachment.subscriber.ended) return 'lost';
+          seq = reached;
+        } else {
           await attachment.subscriber.paced(recent);
           seq = recent.at(-1)?.place?.seq ?? seq;
         }
@@ -122,31 +136,33 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       if (!finished && runId !== null) {
         const admission = await admissions.byRun(sessionId, runId);
         if (live.run?.runId === runId) continue;
-        if (admission?.status !== 'terminal') {
-          // Claimed a moment ago and not yet in memory, or of unknown fate: what it publishes will be live.
-          attachment.live = true;
-          return;
+        if (!admission) return 'deleted';
+        // Claimed a moment ago and not yet in memory: what it publishes will be live.
+        if (admission.status === 'started') return goLive(attachment);
+        if (admission.status === 'terminal') {
+          const last = admission.last_seq ?? 0;
+          seq = await replay(attachment, sessionId, runId, seq, last);
+          if (seq < last && !attachment.subscriber.ended) return 'lost';
         }
-        seq = await replay(attachment, sessionId, runId, seq, admission.last_seq ?? 0);
         finished = true;
-        if (attachment.only === runId) {
-          attachment.subscriber.close('finished');
-          return;
-        }
+        if (attachment.only === runId) return admission.status === 'terminal' ? 'ended' : 'lost';
         continue;
       }
-      const later = await admissions.claimedSince(sessionId, generation);
-      const next = later[0] ?? (live.run && live.run.generation > generation ? runAdmission(live.run) : null);
+      const [later] = await admissions.claimedSince(sessionId, generation, 1);
+      const next = later ?? (live.run && live.run.generation > generation ? runAdmission(live.run) : null);
       if (next) {
         generation = next.generation!;
         runId = next.run_id;
         seq = 0;
         finished = false;
       } else if (live.lastGeneration <= generation) {
-        attachment.live = true;
-        return;
+        return goLive(attachment);
+      } else {
+        // This process began a run of which there is no row any more.
+        return 'deleted';
       }
     }
+    return 'ended';
   }
 
   /** Sends where things stand and makes the reader live, in one step without a gap. */
@@ -155,6 +171,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       const run = live.run;
       const before = live.lastGeneration;
       attachment.missedInfo = false;
+      // Ends of prompts before this are in what is described now.
+      attachment.missedEnds.length = 0;
       const description = await describe(live.sessionId);
       const last = (await admissions.lastClaimed(live.sessionId)) ?? null;
       if (live.run !== run || live.lastGeneration !== before || attachment.missedInfo) continue;
@@ -169,9 +187,9 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       const events: LiveEvent[] = [];
       if (reason !== null) events.push(plainLiveEvent('session.reset', live.sessionId, { reason }));
       events.push(plainLiveEvent('session.snapshot', live.sessionId, payload, { cursor }));
-      attachment.live = true;
       attachment.skipUntil = null;
       attachment.subscriber.offer(events);
+      goLive(attachment);
       return;
     }
   }
@@ -193,13 +211,15 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
 
   /** What an honoured cursor is followed by, behind the replay: the queue and the open questions as they are now. */
   async function infoAfterReplay(live: LiveSession, attachment: Attachment): Promise<void> {
+    const before = live.infos;
     const description = await describe(live.sessionId);
+    if (live.infos !== before) return; // The reader, live already, was told something newer.
     const payload = { ...description, open_requests: [...live.requests.values()] };
     attachment.subscriber.offer([plainLiveEvent('session.info', live.sessionId, payload)]);
   }
 
   /** A reader that waits for one queued prompt: live at once, then looked whether it was cancelled meanwhile. */
-  async function waitFor(live: LiveSession, attachment: Attachment, runId: string): Promise<void> {
+  async function waitFor(live: LiveSession, attachment: Attachment, runId: string): Promise<CaughtUp> {
     for (;;) {
       const before = live.lastGeneration;
       const admission = await admissions.byRun(live.sessionId, runId);
@@ -210,9 +230,11 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       // A run that began meanwhile may be this one: look again.
       if (live.lastGeneration === before) break;
     }
-    attachment.live = true;
+    goLive(attachment);
     const now = await admissions.byRun(live.sessionId, runId);
-    if (now?.outcome === 'cancelled') attachment.onCancelled();
+    if (!now) return 'deleted';
+    if (now.outcome === 'cancelled') attachment.onCancelled();
+    return 'live';
   }
 
   /** The end of a reader that only wanted a prompt which was cancelled. */
@@ -226,7 +248,7 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
    * Attaches a reader. Returns when it is live or has ended; the caller has made sure that the session exists and that
    * what a dead process left of it is repaired.
    */
-  return async function attach({ sessionId, subscriber, cursor, only }: AttachRequest): Promise<void> {
+  return async function attach({ sessionId, subscriber, cursor, only, completion }: AttachRequest): Promise<void> {
     const live = registry.open(sessionId);
     let cancelled = false;
     // Behind the headers an error can only end the stream; the reader comes back with its cursor.
@@ -237,6 +259,7 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       skipUntil: null,
       live: false,
       missedInfo: false,
+      missedEnds: [],
       onCancelled() {
         if (cancelled) return;
         cancelled = true;
@@ -253,18 +276,31 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       live.attachments.delete(attachment);
       registry.reap(sessionId);
     });
-    if (only !== undefined) return waitFor(live, attachment, only);
-    if (cursor === null) return snapshot(live, attachment, null);
-    const resolved = await resolve(live, cursor);
-    if (resolved.kind === 'reset') return snapshot(live, attachment, resolved.reason);
-    if (resolved.kind === 'waiting') {
-      attachment.skipUntil = resolved.runId;
-      await waitFor(live, attachment, resolved.runId);
-    } else {
-      await catchUp(live, attachment, resolved.position);
+    const here = await bring(live, attachment, cursor);
+    if (here === 'deleted') {
+      subscriber.offer([plainLiveEvent('session.deleted', sessionId, {})]);
+      live.attachments.delete(attachment);
+    } else if (here === 'lost') {
+      if (only === undefined) return snapshot(live, attachment, 'too_old');
+      const end = await completion?.();
+      if (end) subscriber.offer([end]);
     }
-    if (!subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
+    if (only !== undefined && here !== 'live') subscriber.close('finished');
+    if (here === 'live' && cursor !== null && !subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
   };
+
+  /** Brings a reader to the present in the way that it asked for. */
+  async function bring(live: LiveSession, attachment: Attachment, cursor: string | null): Promise<CaughtUp> {
+    if (attachment.only !== null) return waitFor(live, attachment, attachment.only);
+    const resolved = cursor === null ? null : await resolve(live, cursor);
+    if (resolved === null || resolved.kind === 'reset') {
+      await snapshot(live, attachment, resolved?.reason ?? null);
+      return 'told';
+    }
+    if (resolved.kind === 'at') return catchUp(live, attachment, resolved.position);
+    attachment.skipUntil = resolved.runId;
+    return waitFor(live, attachment, resolved.runId);
+  }
 }
 
 /** What a run shows before its journal is open. */

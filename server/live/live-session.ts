@@ -42,6 +42,8 @@ export interface Attachment {
   live: boolean;
   /** A session event passed while it caught up. */
   missedInfo: boolean;
+  /** Ends of cancelled prompts that passed while it caught up: no journal has them. */
+  readonly missedEnds: LiveEvent[];
   /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
   onCancelled(): void;
 }
@@ -53,6 +55,8 @@ export interface LiveSession {
   run: LiveRun | null;
   /** Generation of the newest run that this process began. */
   lastGeneration: number;
+  /** How many times its readers were told how it is. */
+  infos: number;
   /** Why the queue does not move although something waits in it. */
   paused: string | null;
   readonly attachments: Set<Attachment>;
@@ -83,11 +87,12 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     if (only !== null && own.at(-1)?.type === 'message.complete') subscriber.close('finished');
   };
 
-  return {
+  const session: LiveSession = {
     sessionId,
     runtimeId,
     run: null,
     lastGeneration: 0,
+    infos: 0,
     paused: null,
     attachments,
     requests: new Map(),
@@ -97,6 +102,7 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     },
 
     publish(event) {
+      if (event.type === 'session.info') session.infos += 1;
       const toOwnReaders = event.type.startsWith('request.') || event.type === 'session.deleted';
       for (const attachment of attachments) {
         if (!attachment.live) attachment.missedInfo = true;
@@ -111,12 +117,17 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     publishCancelled({ admission_id, run_id }) {
       const event = cancelledCompletion(sessionId, admission_id, run_id);
       for (const attachment of [...attachments]) {
-        if (!attachment.live) continue;
+        if (!attachment.live) {
+          attachment.missedInfo = true;
+          if (attachment.only === null) attachment.missedEnds.push(event);
+          continue;
+        }
         if (attachment.only === null) attachment.subscriber.offer([event]);
         if (attachment.only === run_id || attachment.skipUntil === run_id) attachment.onCancelled();
       }
     },
   };
+  return session;
 }
 
 /** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */

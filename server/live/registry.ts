@@ -23,6 +23,8 @@ export interface LiveRegistry {
   add(subscriber: Subscriber): void;
   /** Registers a reader of the session list. */
   addListReader(subscriber: Subscriber): void;
+  /** Whether anybody would hear of a change of this session. */
+  isWatched(sessionId: string): boolean;
   /** Tells all readers of the session list. */
   publishList(sessionId: string | null, reason: string, session?: unknown): void;
   counts(): { liveSessions: number; activeRuns: number; subscribers: number };
@@ -92,6 +94,8 @@ export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryPa
       listReaders.add(subscriber);
       subscriber.onEnd(() => listReaders.delete(subscriber));
     },
+
+    isWatched: (sessionId) => listReaders.size > 0 || (sessions.get(sessionId)?.attachments.size ?? 0) > 0,
 
     publishList(sessionId, reason, session) {
       if (listReaders.size === 0) return;

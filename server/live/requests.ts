@@ -22,6 +22,8 @@ export type Reply = { choice: ApprovalChoice } | { answers: Record<string, strin
 export interface Requests {
   /** Asks and waits; ends with `withdrawn` when `signal` aborts. */
   ask(live: LiveSession, runId: string, question: Question, signal: AbortSignal): Promise<Answer>;
+  /** Takes back what a turn has asked and nobody has answered: the turn is over. */
+  withdraw(live: LiveSession, runId: string): void;
   /** `invalid` leaves the question open. */
   reply(live: LiveSession | null, requestId: string, reply: Reply): 'ok' | 'expired' | 'invalid';
 }
@@ -52,6 +54,12 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
         live.publish(plainLiveEvent('request.open', live.sessionId, request));
         onChange(live.sessionId);
       });
+    },
+
+    withdraw(live, runId) {
+      for (const request of [...live.requests.values()]) {
+        if (request.run_id === runId) waiting.get(request.id)?.settle({ kind: 'withdrawn' }, 'interrupted');
+      }
     },
 
     reply(live, requestId, reply) {

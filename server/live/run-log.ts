@@ -67,7 +67,7 @@ interface Entry {
 export function createRunLog(parts: RunLogParts): RunLog {
   const { sessionId, runId, journal } = parts;
   const fold = createFold(runId);
-  let waiting: Entry[] = [];
+  const waiting: Entry[] = [];
   let pumping: Promise<void> | null = null;
   let seq = 0;
   let published = 0;
@@ -116,9 +116,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
     await new Promise((resolve) => setImmediate(resolve)); // Let the tick finish: its events go in one write.
     while (waiting.length) {
       const boundary = waiting.findIndex(({ event }) => isBoundary(event.type));
-      const batch = boundary < 0 ? waiting : waiting.slice(0, boundary + 1);
-      waiting = boundary < 0 ? [] : waiting.slice(boundary + 1);
+      const batch = boundary < 0 ? waiting.slice() : waiting.slice(0, boundary + 1);
+      // Taken out only when it is written: a batch that could not be is tried again, never skipped (JO1).
       await write(batch, boundary >= 0);
+      waiting.splice(0, batch.length);
       publish(batch);
     }
   };

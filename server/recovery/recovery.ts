@@ -3,8 +3,11 @@
  * whoever asks first (RE1, RE2). Evidence in this order: an admission that already ended; a sealed journal; the
  * journal's events. A turn is never executed again, and nothing is deleted.
  */
+import { fenceOf } from '../../db/admission-store.ts';
 import type { JournalRead, JournalStore } from '../../db/files/journal.ts';
+import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { OpenRow, SessionRow, Stores } from '../../db/stores.ts';
+import { completionOf } from '../core/completion.ts';
 import {
   journalLine,
   type MessageComplete,
@@ -12,9 +15,8 @@ import {
   type StampedEvent,
   serialiseEnvelope,
 } from '../core/events.ts';
-import { createFold, type Fold, type FoldEnd, finalRow } from '../core/fold.ts';
-import { markerError } from '../core/marker.ts';
-import type { Admission, Outcome, ProcessIdentity } from '../core/terms.ts';
+import { createFold, type Fold, type FoldEnd } from '../core/fold.ts';
+import type { Admission, ProcessIdentity } from '../core/terms.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
@@ -93,15 +95,9 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const rows = fold.rows().slice(1);
     const complete = sealed.payload as MessageComplete;
     const died = complete.cause !== undefined;
-    const outcome: Outcome = complete.outcome;
-    await stores.admissions.settle({
-      fence: {
-        session_id: sessionId,
-        admission_id: admission.admission_id,
-        run_id: runId,
-        epoch: admission.epoch!,
-        generation: admission.generation!,
-      },
+    const { outcome } = complete;
+    const settled = await stores.admissions.settle({
+      fence: fenceOf(admission),
       outcome,
       error: complete.error ?? null,
       message_id: complete.message_id,
@@ -111,6 +107,13 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       ...(died ? { flag: 'recovered' } : {}),
       now: now(),
     });
+    if (settled === 'fenced') {
+      // Its session has moved on without it: nobody may guess, a person decides.
+      const { admission_id } = admission;
+      log.warn({ session_id: sessionId, admission_id }, 'a dead turn lost its fence: left unknown');
+      await stores.admissions.markUnknown(admission_id);
+      return;
+    }
     await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now() });
     log.info(
       { session_id: sessionId, run_id: runId, admission_id: admission.admission_id, outcome },
@@ -136,18 +139,14 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       if (seq === 0) fold.apply(stamp(startOf(admission)), created_at);
       fold.end({ kind: 'dead', cause: 'process_restart' }, created_at);
       const rows = fold.rows().slice(1);
-      const marker = rows.at(-1);
-      const final = finalRow(rows);
-      const complete: MessageComplete = {
-        text: final && final !== marker ? final.content : '',
-        status: 'interrupted',
+      const complete = completionOf({
+        admissionId: admission.admission_id,
         outcome: 'interrupted',
-        admission_id: admission.admission_id,
-        message_id: final?.id ?? null,
+        rows,
         usage: fold.usage(),
-        error: marker?.error ?? markerError('process_restart', 'none'),
+        error: rows.at(-1)?.error ?? null,
         cause: 'process_restart',
-      };
+      });
       const sealed = stamp({ type: 'message.complete', payload: complete });
       await writer.append(lines.join(''));
       await writer.sync();
@@ -190,6 +189,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
         });
         await leases.releaseIdle(live);
       } catch (error) {
+        if (storageTroubleKind(error) === null) throw error;
         log.warn({ session_id: sessionId, err: error }, 'a sidecar could not be healed now');
       } finally {
         release();

@@ -2,6 +2,7 @@
 import type { Stores } from '../../db/stores.ts';
 import type { Admit, Submission } from '../authority/admit.ts';
 import type { Completions } from '../authority/completions.ts';
+import { completionOf } from '../core/completion.ts';
 import type { Admission, Message } from '../core/terms.ts';
 import { AppError } from '../errors.ts';
 import { type LiveEvent, plainLiveEvent } from '../live/live-event.ts';
@@ -28,11 +29,16 @@ export type Waited =
 
 export interface Prompts {
   submit(submission: Submission): Promise<AdmissionView>;
+  /**
+   * Refuses what nobody here can follow to its end.
+   * @throws AppError unknown_execution, or session_not_owned when another process runs the session
+   */
+  assertFollowable(admission: AdmissionView): Promise<void>;
   list(sessionId: string, pending: boolean, limit: number): Promise<AdmissionView[]>;
   /** @throws AppError unknown_execution when the fate of the turn cannot be known */
   waitForEnd(sessionId: string, admissionId: string, signal: AbortSignal): Promise<Waited>;
-  /** `message.complete` of an ended prompt whose journal is no longer kept; null when the journal is still there. */
-  completionWithoutJournal(sessionId: string, admissionId: string): Promise<LiveEvent | null>;
+  /** `message.complete` of an ended prompt by what is stored of it, for when its journal is not there to tell. */
+  completion(sessionId: string, admissionId: string): Promise<LiveEvent | null>;
 }
 
 export function createPrompts(parts: PromptsParts): Prompts {
@@ -67,6 +73,11 @@ export function createPrompts(parts: PromptsParts): Prompts {
       return view(await parts.admit(submission));
     },
 
+    async assertFollowable(admission) {
+      if (admission.status === 'unknown') throw new AppError('unknown_execution');
+      if (admission.status !== 'terminal') await parts.sessions.assertStreamable(admission.session_id);
+    },
+
     async list(sessionId, pending, limit) {
       await parts.sessions.get(sessionId);
       const admissions = await stores.admissions.list(sessionId, { pending, limit });
@@ -91,7 +102,7 @@ export function createPrompts(parts: PromptsParts): Prompts {
           if (admission.status === 'queued' && live?.paused) {
             return { kind: 'pending', admission: await view(admission), reason: live.paused };
           }
-          if (admission.status === 'queued' && parts.isDraining()) {
+          if (!live?.run && parts.isDraining()) {
             return { kind: 'pending', admission: await view(admission), reason: 'draining' };
           }
           await woken;
@@ -101,23 +112,14 @@ export function createPrompts(parts: PromptsParts): Prompts {
       }
     },
 
-    async completionWithoutJournal(sessionId, admissionId) {
+    async completion(sessionId, admissionId) {
       const admission = await stores.admissions.get(sessionId, admissionId);
-      if (admission?.status !== 'terminal' || !admission.journal_pruned) return null;
-      const { run_id } = admission;
-      if (admission.outcome === 'cancelled') return cancelledCompletion(sessionId, admissionId, run_id);
+      if (admission?.status !== 'terminal' || admission.outcome === null) return null;
+      const { run_id, outcome, error } = admission;
+      if (outcome === 'cancelled') return cancelledCompletion(sessionId, admissionId, run_id);
       const json = await finalMessage(admission);
-      const message = json === null ? null : (JSON.parse(json) as Message);
-      const payload = {
-        text: message?.content ?? '',
-        status:
-          admission.outcome === 'completed' ? 'complete' : admission.outcome === 'failed' ? 'error' : 'interrupted',
-        outcome: admission.outcome,
-        admission_id: admissionId,
-        message_id: admission.message_id,
-        usage: message?.usage ?? null,
-        ...(admission.error ? { error: admission.error } : {}),
-      };
+      const rows = json === null ? [] : [JSON.parse(json) as Message];
+      const payload = completionOf({ admissionId, outcome, rows, usage: rows[0]?.usage ?? null, error });
       return plainLiveEvent('message.complete', sessionId, payload, { run_id, admission_id: admissionId });
     },
   };

@@ -11,6 +11,7 @@ import type { Stop } from '../authority/stop.ts';
 import { formatSessionId } from '../core/ids.ts';
 import { wellFormed } from '../core/text.ts';
 import { AppError } from '../errors.ts';
+import { notOwned } from '../lease/not-owned.ts';
 import type { SessionDescription } from '../live/attach.ts';
 import { plainLiveEvent } from '../live/live-event.ts';
 import type { LiveRegistry } from '../live/registry.ts';
@@ -215,12 +216,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 
     async assertStreamable(sessionId) {
       const holder = await recovery.runsElsewhere(await row(sessionId));
-      if (!holder) return;
-      throw new AppError(
-        'session_not_owned',
-        `Session ${sessionId} is run by another Turnkeep process (pid ${holder.pid}) on this home.`,
-        { holder: { pid: holder.pid } },
-      );
+      if (holder) throw notOwned(sessionId, holder);
     },
 
     async describe(sessionId) {

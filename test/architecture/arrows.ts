@@ -40,9 +40,9 @@ const HTTP = /^(fastify$|fastify\/|@fastify\/)/;
 const DRIVER = /^(better-sqlite3|drizzle-orm)($|\/)/;
 const FILES = /^(node:)?fs($|\/)/;
 
-/** Whether a module may touch files: the home's, the workspace's, process tables, the configuration. */
+/** Whether a module may touch files: of the home or a workspace, process tables, configuration, installation. */
 function mayTouchFiles(path: string): boolean {
-  return layerOf(path) === 'files' || /^server\/(workspace\/|lease\/|config\.ts$)/.test(path);
+  return layerOf(path) === 'files' || /^server\/(workspace\/|lease\/|(config|installation)\.ts$)/.test(path);
 }
 
 /** The rules on imports; each says whether an import of a file in a layer breaks it. */

@@ -106,7 +106,7 @@ export function claimContract(open: OpenStores): void {
     }
     expect(order).toEqual(['prompt 1', 1, 'prompt 2', 2, 'prompt 3', 3]);
     const claimed = async (generation: number) =>
-      (await stores.admissions.claimedSince(SESSION, generation)).map((one) => one.admission_id);
+      (await stores.admissions.claimedSince(SESSION, generation, 100)).map((one) => one.admission_id);
     expect(await claimed(0)).toEqual(['admission-1', 'admission-2', 'admission-3']);
     expect(await claimed(2)).toEqual(['admission-3']);
     expect(await claimed(3)).toEqual([]);

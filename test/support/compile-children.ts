@@ -10,6 +10,9 @@ const ROOT = path.join(import.meta.dirname, '../..');
 /** The compiled entry of a process: `test/support/<name>.ts`. */
 export const childEntry = (name: string): string => path.join(ROOT, 'dist-test/test/support', `${name}.js`);
 
+/** The compiled entry of the server itself. */
+export const mainEntry = path.join(ROOT, 'dist-test/server/main.js');
+
 /** Called by vitest before all tests. */
 export function setup(): void {
   const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');

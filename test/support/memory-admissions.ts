@@ -169,6 +169,16 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         return { kind: 'cancelled', admission };
       }),
 
+    cancelQueued: (sessionId, now) =>
+      atomic(() => {
+        const waiting = state.admissions.filter((one) => one.session_id === sessionId && one.status === 'queued');
+        for (const one of waiting) {
+          Object.assign(one, { status: 'terminal', outcome: 'cancelled', ended_at: now, journal_pruned: true });
+          touch(state.sessions.get(sessionId)!, now);
+        }
+        return waiting;
+      }),
+
     get: (sessionId, admissionId) => atomic(() => find(sessionId, admissionId) ?? null),
 
     byRun: (sessionId, runId) =>
@@ -181,8 +191,15 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
           : state.admissions.filter((one) => one.session_id === sessionId).slice(-limit),
       ),
 
-    claimedSince: (sessionId, generation) =>
-      atomic(() => claimed(sessionId).filter((one) => one.generation! > generation)),
+    claimedSince: (sessionId, generation, limit) =>
+      atomic(() =>
+        claimed(sessionId)
+          .filter((one) => one.generation! > generation)
+          .slice(0, limit),
+      ),
+
+    prunedSince: (sessionId, generation) =>
+      atomic(() => claimed(sessionId).some((one) => one.generation! > generation && one.journal_pruned)),
 
     lastClaimed: (sessionId) => atomic(() => claimed(sessionId).at(-1) ?? null),
 

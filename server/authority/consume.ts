@@ -1,0 +1,60 @@
+/** Letting an agent work: its events go to the log until it ends or is stopped. */
+import { createTextJoiner, wellFormedJson } from '../core/text.ts';
+import type { RunLog } from '../live/run-log.ts';
+import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../runners/runner.ts';
+import { type AgentEnd, STOPPED } from './verdict.ts';
+
+/**
+ * Runs an agent to its end. Late events of a stopped agent are not read any more, and nobody waits for it.
+ * @throws what the agent threw against its contract; what the log throws when it can write no more
+ */
+export async function consume(runner: Runner, turn: Turn, signal: AbortSignal, runLog: RunLog): Promise<AgentEnd> {
+  let stop: () => void = () => {};
+  const onAbort = () => stop();
+  signal.addEventListener('abort', onAbort);
+  const feed = createFeed(runLog);
+  const events = runner.run(turn, signal);
+  try {
+    for (;;) {
+      if (signal.aborted) return STOPPED;
+      const next = events.next();
+      // The abandoned promise of a stopped agent must not become an unhandled rejection.
+      next.catch(() => {});
+      const step = await new Promise<IteratorResult<RunnerEvent, RunnerEnd> | typeof STOPPED>((resolve, reject) => {
+        stop = () => resolve(STOPPED);
+        next.then(resolve, reject);
+      });
+      if (step === STOPPED || signal.aborted) return STOPPED;
+      if (step.done) return step.value;
+      feed.event(step.value);
+      await runLog.room();
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    feed.end();
+    events.return({ kind: 'completed' }).catch(() => {});
+  }
+}
+
+/** Hands an agent's events to the log: text well-formed, halves of characters joined. */
+function createFeed(runLog: RunLog) {
+  const joiners = { 'message.delta': createTextJoiner(), 'reasoning.delta': createTextJoiner() };
+  const flush = (): void => {
+    for (const type of ['message.delta', 'reasoning.delta'] as const) {
+      const text = joiners[type].end();
+      if (text) runLog.append({ type, payload: { text } });
+    }
+  };
+  return {
+    event(event: RunnerEvent): void {
+      if (event.type === 'message.delta' || event.type === 'reasoning.delta') {
+        const text = joiners[event.type].push(event.payload.text);
+        if (text) runLog.append({ type: event.type, payload: { text } });
+        return;
+      }
+      flush();
+      runLog.append(wellFormedJson(event));
+    },
+    end: flush,
+  };
+}
