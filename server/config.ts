@@ -9,8 +9,8 @@ import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
+import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TSchema } from 'typebox';
-import { Value } from 'typebox/value';
 import { parse as parseYaml } from 'yaml';
 import { PROVIDER_DEFAULTS, type ProviderKind } from './runners/provider.ts';
 
@@ -153,11 +153,10 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     if (flags.port !== undefined) server.port = toPort(flags.port);
     if (flags.basePath !== undefined) server.base_path = flags.basePath;
   }
-  const filled = Value.Default(ConfigFile, raw);
-  // Of an unknown key both its value ("schema is false") and its object complain; the object names it.
-  const problem = Value.Errors(ConfigFile, filled).find(({ keyword }) => keyword !== 'boolean');
-  if (problem) throw new ConfigError(describe(problem, filled));
-  const file = filled as FileConfig;
+  // Fills in the defaults, and stops at the first thing that is wrong.
+  const isConfig = new Ajv({ useDefaults: true, strict: false }).compile<FileConfig>(ConfigFile);
+  if (!isConfig(raw)) throw new ConfigError(describe(isConfig.errors![0]!, raw));
+  const file: FileConfig = raw;
   const token = variables.TURNKEEP_TOKEN || null;
   if (token !== null && token.length < 8) throw new ConfigError('TURNKEEP_TOKEN must have at least 8 characters.');
   const logLevel = variables.TURNKEEP_LOG_LEVEL || 'info';
@@ -225,14 +224,13 @@ function toPort(text: string): number {
 }
 
 /** A validation error in the words of the file: `server.port must be integer`. */
-function describe(problem: { instancePath: string; message: string; params?: object }, value: unknown): string {
+function describe(problem: ErrorObject, value: unknown): string {
   const key = problem.instancePath.slice(1).replaceAll('/', '.') || 'the file';
-  const extra = problem.params && 'additionalProperties' in problem.params ? problem.params.additionalProperties : null;
-  if (Array.isArray(extra)) return `config.yaml: ${key} has no key "${extra.join('", "')}".`;
+  const { additionalProperty: extra, allowedValues: allowed } = problem.params;
+  if (extra !== undefined) return `config.yaml: ${key} has no key "${extra}".`;
   const found = key.split('.').reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], value);
   // Whoever writes the key itself where its variable's name belongs must not find it in a log.
   const shown = found === undefined || key.endsWith('.api_key_env') ? '' : ` (it is ${JSON.stringify(found)})`;
-  const allowed = problem.params && 'allowedValues' in problem.params ? problem.params.allowedValues : null;
   const what = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : problem.message;
   return `config.yaml: ${key} ${what}${shown}.`;
 }

@@ -13,16 +13,24 @@ async function scriptedServer() {
 }
 
 /** Sends bytes, and resolves when the system has taken them. */
-function begin(server: TestServer, bytes: string): Promise<Socket> {
+function begin(server: TestServer, bytes: string, allowHalfOpen = false): Promise<Socket> {
   const { hostname, port } = new URL(server.url);
   return new Promise((resolve) => {
-    const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes, () => resolve(socket)));
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen }, () =>
+      socket.write(bytes, () => resolve(socket)),
+    );
     socket.on('error', () => {});
   });
 }
 
-const request = (server: TestServer, address: string, body: string, length = Buffer.byteLength(body)): string =>
-  `POST ${address} HTTP/1.1\r\nhost: ${new URL(server.url).host}\r\ncontent-type: application/json\r\n` +
+const request = (
+  server: TestServer,
+  address: string,
+  body: string,
+  more = '',
+  length = Buffer.byteLength(body),
+): string =>
+  `POST ${address} HTTP/1.1\r\nhost: ${new URL(server.url).host}\r\ncontent-type: application/json\r\n${more}` +
   `content-length: ${length}\r\n\r\n${body}`;
 
 const connections = (server: TestServer): Promise<number> =>
@@ -47,10 +55,15 @@ async function expectAnswered(server: TestServer, id: string, prompts: number): 
   expect(rows.at(-1)).toMatchObject({ role: 'assistant', content: 'the answer', status: 'complete' });
 }
 
-it('[HT4] a client that waits for the end and leaves does not stop the turn', async () => {
+it.each([
+  ['waits for the end', '?wait=1', ''],
+  ['reads the events of its prompt', '', 'accept: text/event-stream\r\n'],
+])('[HT4] a client that %s and leaves does not stop the turn', async (_what, form, accept) => {
   const { server, scripted, id, address } = await scriptedServer();
   const before = await connections(server);
-  const socket = await begin(server, request(server, `${address}/prompts?wait=1`, '{"text":"hello"}'));
+  const ask = (text: string) =>
+    begin(server, request(server, `${address}/prompts${form}`, `{"text":"${text}"}`, accept));
+  const socket = await ask('hello');
   const turn = await scripted.turn(0);
   socket.destroy();
   await gone(server, before);
@@ -61,7 +74,7 @@ it('[HT4] a client that waits for the end and leaves does not stop the turn', as
   // The one behind it too: it left while it was waiting.
   const running = await server.prompt(id, 'runs');
   const next = await scripted.turn(1);
-  const waiting = await begin(server, request(server, `${address}/prompts?wait=1`, '{"text":"waits"}'));
+  const waiting = await ask('waits');
   await until('it waits', async () => (await server.call('GET', address)).json.session.queue_length === 1);
   waiting.destroy();
   await gone(server, before + 1);
@@ -106,7 +119,7 @@ it('[HT4] a client that leaves in the middle of its body has sent nothing', asyn
   const whole = '{"text":"never finished"}';
   const cuts = [0, 1, 10, whole.length - 1];
   for (const cut of cuts) {
-    const bytes = request(server, `${address}/prompts`, whole.slice(0, cut), whole.length);
+    const bytes = request(server, `${address}/prompts`, whole.slice(0, cut), '', whole.length);
     const socket = await begin(server, bytes);
     await until('the server has it', async () => (await connections(server)) > before);
     socket.destroy();
@@ -130,9 +143,13 @@ it('[HT4] a client that leaves in the middle of its body has sent nothing', asyn
 
 it('[HT4][AD1] a client that leaves without reading the receipt has sent its prompt all the same', async () => {
   const { server, scripted, id, address } = await scriptedServer();
-  const forms = ['', '?wait=1'];
-  for (const [n, form] of forms.entries()) {
-    const socket = await begin(server, request(server, `${address}/prompts${form}`, `{"text":"p${n}"}`));
+  const forms = [
+    ['', ''],
+    ['?wait=1', ''],
+    ['', 'accept: text/event-stream\r\n'],
+  ] as const;
+  for (const [n, [form, accept]] of forms.entries()) {
+    const socket = await begin(server, request(server, `${address}/prompts${form}`, `{"text":"p${n}"}`, accept));
     const turn = await scripted.turn(n);
     socket.destroy();
     turn.text('the answer');
@@ -140,6 +157,23 @@ it('[HT4][AD1] a client that leaves without reading the receipt has sent its pro
     await expectAnswered(server, id, n + 1);
   }
   expectCalm(server);
+});
+
+it('[HT1] a client that was refused by the parser gets its answer, and cannot keep its connection open', async () => {
+  const { server } = await scriptedServer();
+  const before = await connections(server);
+  const socket = await begin(server, 'what is this\r\n\r\n', true);
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    received += chunk;
+  });
+  await until('the answer has come', () => received.endsWith('}'));
+  expect(received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"code":"bad_request"\}$/);
+  // It says more, and never that it has ended.
+  socket.write('and this?\r\n\r\n');
+  await gone(server, before);
+  expectCalm(server);
+  socket.destroy();
 });
 
 it('[HT4] clients that leave in crowds and at any moment cost nothing', async () => {

@@ -27,7 +27,7 @@ const result = (id: string, content: string, more: Partial<Message> = {}) =>
 /** The bytes that would go to the provider: the SDK's own conversion is part of what is tested. */
 async function wireOf(prompt: ProviderPrompt): Promise<ChatBody> {
   let body = '';
-  const model = createChatModels(async (_url, init) => {
+  const model = await createChatModels(async (_url, init) => {
     body = String(init?.body);
     return new Response('', { headers: { 'content-type': 'text/event-stream' } });
   })(providerAt('http://provider/v1'), 'm');

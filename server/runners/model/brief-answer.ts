@@ -32,7 +32,7 @@ export function createBriefAnswer(parts: { now: () => number; fetch?: typeof fet
     const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutS * 1000)]);
     const steps = runStep(
       {
-        model: models(provider, model),
+        model: await models(provider, model),
         prompt: [
           { role: 'system', content: system },
           { role: 'user', content: [{ type: 'text', text }] },

@@ -5,8 +5,7 @@
  * Used one call at a time through `doStream`: the loop, the watchdog, the retries and the classification of failures
  * are ours.
  */
-import { createAnthropic } from '@ai-sdk/anthropic';
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { ProviderConfig } from '../provider.ts';
 import { createResponseWatch, type ResponseWatch } from './response-watch.ts';
 
@@ -30,30 +29,36 @@ export interface WatchedModel {
   watch: ResponseWatch;
 }
 
+/** The model object of a provider; loads what it needs at the first use. */
+export type ChatModels = (provider: ProviderConfig, model: string) => Promise<WatchedModel>;
+
 /**
  * Makes the models of providers; the same arguments give the same object.
  * @param fetchImpl what requests go through
  */
-export function createChatModels(fetchImpl: typeof fetch): (provider: ProviderConfig, model: string) => WatchedModel {
+export function createChatModels(fetchImpl: typeof fetch): ChatModels {
   const watch = createResponseWatch(fetchImpl);
   const models = new Map<string, WatchedModel>();
-  return (provider, model) => {
+  return async (provider, model) => {
     const key = JSON.stringify([provider.kind, provider.name, provider.baseUrl, provider.apiKey, model]);
     let found = models.get(key);
     if (!found) {
-      found = { chat: chatModel(provider, model, watch.fetch), watch };
+      found = { chat: await chatModel(provider, model, watch.fetch), watch };
       models.set(key, found);
     }
     return found;
   };
 }
 
-function chatModel(provider: ProviderConfig, model: string, fetchImpl: typeof fetch): ChatModel {
+/** The SDK is loaded with the first model that is used: a server that uses none starts faster without it. */
+async function chatModel(provider: ProviderConfig, model: string, fetchImpl: typeof fetch): Promise<ChatModel> {
   const { name, kind, baseUrl: baseURL, apiKey } = provider;
   if (kind === 'anthropic') {
     // Without a key the SDK would look into the environment; an empty one is refused by the provider, as it should be.
+    const { createAnthropic } = await import('@ai-sdk/anthropic');
     return createAnthropic({ baseURL, apiKey: apiKey ?? '', fetch: fetchImpl }).messages(model);
   }
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   return createOpenAICompatible({
     name,
     baseURL,

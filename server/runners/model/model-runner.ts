@@ -85,7 +85,7 @@ export function createModelRunner(parts: ModelRunnerParts): Runner {
       const answerOnly = isLast && step > 1;
       if (answerOnly) yield lastStepStatus(parts.maxSteps);
       const request: StepRequest = {
-        model: models(provider, id.model),
+        model: await models(provider, id.model),
         prompt,
         tools: providerTools,
         answerOnly,
