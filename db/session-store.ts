@@ -249,18 +249,6 @@ export function createSessionStore(state: StateDb): SessionStore {
           .all()
           .map((row) => row.id),
       ),
-
-    flag: (sessionId, flag) =>
-      state.write((db) => {
-        const row = db.select({ flags: sessions.flags }).from(sessions).where(eq(sessions.id, sessionId)).get();
-        if (!row) return;
-        const flags = JSON.parse(row.flags) as string[];
-        if (flags.includes(flag)) return;
-        db.update(sessions)
-          .set({ flags: JSON.stringify([...flags, flag]), runtimeRevision: sql`${sessions.runtimeRevision} + 1` })
-          .where(eq(sessions.id, sessionId))
-          .run();
-      }),
   };
 }
 

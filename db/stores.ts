@@ -113,8 +113,6 @@ export interface SessionStore {
   filesRemoved(sessionId: string): Promise<void>;
   /** Sessions with an admission that has not ended. */
   withOpenAdmissions(): Promise<string[]>;
-  /** Adds a word to `flags`, once. */
-  flag(sessionId: string, flag: string): Promise<void>;
 }
 
 export interface MessageStore {

@@ -1,7 +1,6 @@
 /** The HTTP server: limits, validation, refusals, headers, and every resource as a plugin under the base path. */
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import { Ajv } from 'ajv';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
@@ -23,6 +22,7 @@ import { projectRoutes } from './projects.ts';
 import { type PromptRoutesParts, promptRoutes } from './prompts.ts';
 import { searchRoutes } from './search.ts';
 import { sessionRoutes } from './sessions.ts';
+import { createValidatorCompiler, serializerCompiler } from './validation.ts';
 
 export interface ServerParts extends PromptRoutesParts, HealthParts {
   log: FastifyBaseLogger;
@@ -41,15 +41,6 @@ export interface ServerParts extends PromptRoutesParts, HealthParts {
   now(): number;
   /** Milliseconds in which a request must have arrived. */
   requestTimeoutMs: number;
-}
-
-/** Bodies as they are; addresses and queries coerced. Fastify's own settings would drop unknown fields in silence. */
-function createValidators() {
-  const body = new Ajv({ removeAdditional: false, coerceTypes: false, useDefaults: true, allErrors: false });
-  // Coercion makes numbers of "Infinity" and "1e999", and strict numbers have no minimum and no maximum.
-  const coerced = { coerceTypes: 'array', strictNumbers: false } as const;
-  const query = new Ajv({ removeAdditional: false, useDefaults: true, allErrors: false, ...coerced });
-  return { body, query };
 }
 
 /** Builds the server; the caller listens and closes. */
@@ -76,10 +67,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     frameworkErrors: (error, request, reply) => void handleError(error, request, reply as never),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  const validators = createValidators();
-  app.setValidatorCompiler(({ schema, httpPart }) =>
-    (httpPart === 'body' ? validators.body : validators.query).compile(schema as object),
-  );
+  app.setValidatorCompiler(createValidatorCompiler());
+  app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((_request, reply) => refuse(reply, new AppError('not_found')));
   acceptJsonOnly(app);

@@ -20,7 +20,10 @@ const ALLOWED = {
 };
 
 const LINK = /^(?:https?:|mailto:|tel:)/i;
-const IMAGE = /^(?:https:|data:image\/(?:png|jpe?g|gif|webp|avif)[;,])/i;
+/** The pictures that are shown: their bytes stand in the text. One from elsewhere would tell its host what is read here. */
+const IMAGE = /^data:image\/(?:png|jpe?g|gif|webp|avif)[;,]/i;
+const REMOTE = /^https?:/i;
+const OUTWARD = { target: '_blank', rel: 'noopener noreferrer' };
 
 DOMPurify.addHook('uponSanitizeAttribute', (node, data) => {
   // A class could dress text up as a part of this page; only the language of code is one.
@@ -33,13 +36,14 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
   if (node.nodeName === 'A') {
     if (!LINK.test(node.getAttribute('href') ?? '')) node.removeAttribute('href');
     else {
-      node.setAttribute('target', '_blank');
-      node.setAttribute('rel', 'noopener noreferrer');
+      for (const [name, value] of Object.entries(OUTWARD)) node.setAttribute(name, value);
     }
   } else if (node.nodeName === 'IMG') {
-    if (!IMAGE.test(node.getAttribute('src') ?? '')) node.removeAttribute('src');
-    node.setAttribute('loading', 'lazy');
-    node.setAttribute('referrerpolicy', 'no-referrer');
+    const address = node.getAttribute('src') ?? '';
+    if (IMAGE.test(address)) return;
+    // Already here, so that no document ever holds a picture that it could load.
+    node.removeAttribute('src');
+    if (REMOTE.test(address)) node.setAttribute('data-address', address);
   } else if (node.nodeName === 'INPUT') {
     if (node.getAttribute('type') === 'checkbox') node.setAttribute('disabled', '');
     else node.remove();
@@ -57,6 +61,7 @@ const MOST_COLOURED = 50_000;
 export function renderMarkdown(text, coloured = true) {
   const html = marked.parse(text, { gfm: true, breaks: false, async: false });
   const fragment = DOMPurify.sanitize(html, ALLOWED);
+  for (const picture of fragment.querySelectorAll('img[data-address]')) picture.replaceWith(linkTo(picture));
   for (const code of fragment.querySelectorAll('pre > code')) dressCode(code, coloured);
   for (const table of fragment.querySelectorAll('table')) {
     const frame = h('div.table-frame', { tabindex: '0', role: 'group', 'aria-label': 'Table' });
@@ -64,6 +69,13 @@ export function renderMarkdown(text, coloured = true) {
     frame.append(table);
   }
   return fragment;
+}
+
+/** What stands for a picture from elsewhere: its description, as a link that only a person follows. */
+function linkTo(picture) {
+  const address = picture.dataset.address;
+  const words = picture.getAttribute('alt')?.trim() || address;
+  return picture.closest('a[href]') ? words : h('a', { href: address, ...OUTWARD }, words);
 }
 
 function dressCode(code, coloured) {

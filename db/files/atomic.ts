@@ -35,7 +35,7 @@ async function openTemporary(target: string): Promise<{ temporary: string; handl
     try {
       return { temporary, handle: await open(temporary, 'wx', 0o600) };
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      if (!isTaken(error)) throw error;
     }
   }
 }
@@ -61,6 +61,25 @@ export async function replaceFile(target: string, chunks: readonly (string | Uin
   }
   await syncFolder(path.dirname(target));
 }
+
+/**
+ * Makes something new under a name or, where that is taken, under the same with `-1`, `-2` and so on: what was put aside
+ * before is never written over.
+ * @param make makes it, and fails with EEXIST when the name is taken
+ * @returns the name that was free, and what was made
+ */
+export async function underFreeName<T>(wanted: string, make: (name: string) => Promise<T>): Promise<[string, T]> {
+  for (let n = 0; ; n += 1) {
+    const name = n === 0 ? wanted : `${wanted}-${n}`;
+    try {
+      return [name, await make(name)];
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+    }
+  }
+}
+
+const isTaken = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EEXIST';
 
 /** Whether a system error says that something is not there. */
 export const isMissing = (error: unknown): boolean =>

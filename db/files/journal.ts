@@ -4,10 +4,10 @@
  * The writer appends at an offset that it knows, so a write that failed half-way is written over by the next try and
  * never leaves a broken line in the middle. The reader stops at the first line that is not the next event and says so.
  */
-import { type FileHandle, open, rm, truncate, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunEvent, StampedEvent, TerminalState } from '../../server/core/events.ts';
-import { isMissing, makeFolder, syncFolder } from './atomic.ts';
+import { isMissing, makeFolder, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 export interface JournalRecord {
@@ -100,6 +100,25 @@ export function parseJournal(bytes: Buffer, runId: string): JournalRead {
   return { records, validBytes: at, rest: 'none' };
 }
 
+/** Copies what stands in a file from `start` on, durably and over nothing. */
+async function copyTail(file: string, start: number, wanted: string): Promise<void> {
+  const bytes = await readFile(file);
+  const [name, copy] = await underFreeName(wanted, (free) => open(free, 'wx', 0o600));
+  try {
+    try {
+      await copy.writeFile(bytes.subarray(start));
+      await copy.sync();
+    } finally {
+      await copy.close();
+    }
+  } catch (error) {
+    await rm(name, { force: true });
+    throw error;
+  }
+  // Before the original is cut: a power cut must not take both.
+  await syncFolder(path.dirname(name));
+}
+
 const SEQ = /"run_id":"[0-9a-f]{32}","seq":(\d+),/;
 
 export function createJournalStore(paths: Paths): JournalStore {
@@ -147,16 +166,7 @@ export function createJournalStore(paths: Paths): JournalStore {
       const file = paths.journal(sessionId, runId);
       await makeFolder(path.dirname(file));
       if (read && read.rest !== 'none') {
-        const whole = await open(file, 'r');
-        try {
-          const bytes = await whole.readFile();
-          await writeFile(`${file}.torn-${Math.floor(now)}`, bytes.subarray(read.validBytes), {
-            mode: 0o600,
-            flush: true,
-          });
-        } finally {
-          await whole.close();
-        }
+        await copyTail(file, read.validBytes, `${file}.torn-${Math.floor(now)}`);
         await truncate(file, read.validBytes);
       }
       const handle = await open(file, read ? 'r+' : 'w+', 0o600);

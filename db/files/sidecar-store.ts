@@ -7,9 +7,9 @@
  * an old row again.
  */
 import type { Stats } from 'node:fs';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import type { Message } from '../../server/core/terms.ts';
-import { isMissing, makeFolder, replaceFile, syncFolder } from './atomic.ts';
+import { isMissing, makeFolder, replaceFile, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 /** The scalar fields, in the order of the file. Fields that we do not know are kept. */
@@ -58,7 +58,7 @@ export interface SidecarStore {
   readHeader(sessionId: string): Promise<SidecarHeader | null>;
   /** Replaces the file (SC1, SC2). Returns its new identity. */
   save(sessionId: string, sidecar: Sidecar): Promise<FileIdentity>;
-  /** Moves a damaged file to `<name>.damaged-<time>`. @param now epoch seconds; @returns the new name */
+  /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
   remove(sessionId: string): Promise<void>;
 }
@@ -200,8 +200,18 @@ export function createSidecarStore(paths: Paths): SidecarStore {
 
     async moveAside(sessionId, now) {
       const file = paths.sidecar(sessionId);
-      const aside = `${file}.damaged-${Math.floor(now)}`;
-      await rename(file, aside);
+      const isDirectory = (await stat(file)).isDirectory();
+      // A rename replaces what it finds, so the place is taken first, by something empty of the same kind.
+      const [aside] = await underFreeName(`${file}.damaged-${Math.floor(now)}`, async (name) => {
+        if (isDirectory) await mkdir(name, 0o700);
+        else await (await open(name, 'wx', 0o600)).close();
+      });
+      try {
+        await rename(file, aside);
+      } catch (error) {
+        await rm(aside, { recursive: isDirectory, force: true });
+        throw error;
+      }
       await syncFolder(paths.sessions);
       return aside;
     },

@@ -243,11 +243,35 @@ describe('trouble', () => {
   });
 
   it('[CL3] a database that is locked from outside while a turn is claimed and settled only delays it', async () => {
-    const { script, server, sessionId } = await start();
+    const script = createScriptedRunner();
+    const gate = Promise.withResolvers<void>();
+    const checked = Promise.withResolvers<void>();
+    const server = await startTestServer({
+      overrides: {
+        runner: script.runner,
+        async check() {
+          checked.resolve();
+          await gate.promise;
+          return 'ok';
+        },
+      },
+    });
+    const sessionId = await server.session();
     const reader = await server.stream(`/api/sessions/${sessionId}/events`);
-    await server.prompt(sessionId, 'go');
-    const turn = await script.turn(0);
+    const { admission } = await server.prompt(sessionId, 'go');
+    // Accepted and checked, but not claimed: between the two the lock comes.
+    await checked.promise;
     const outside = new Database(path.join(server.home, 'state.db'));
+    outside.exec('BEGIN IMMEDIATE');
+    gate.resolve();
+    await until('the claim was tried past its patience', () =>
+      server.logs.some((line) => line.what === 'claim' && line.kind === 'busy'),
+    );
+    expect(script.turns).toHaveLength(0);
+    expect(outside.prepare('SELECT status FROM session_admissions').pluck().all()).toEqual(['queued']);
+    outside.exec('COMMIT');
+    const turn = await script.turn(0);
+    expect(turn.turn.runId).toBe(admission.run_id);
     outside.exec('BEGIN IMMEDIATE');
     turn.text('said under the lock');
     turn.complete();
@@ -260,6 +284,8 @@ describe('trouble', () => {
     outside.close();
     const complete = await reader.next(type('message.complete'));
     expect(complete.json.payload).toMatchObject({ outcome: 'completed', text: 'said under the lock' });
+    expect(script.turns).toHaveLength(1);
+    expect(reader.events.filter(type('message.complete'))).toHaveLength(1);
   });
 
   it('[CL4] a settle that lost its fence changes nothing, is logged with the admission id, and leaves unknown', async () => {

@@ -1,5 +1,7 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Locator } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { createEchoRunner, createScriptedRunner } from '../support/scripted-runner.ts';
@@ -336,7 +338,7 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
       expect(found).toEqual([]);
       expect(
         await page.locator(`${where} a[href]`).evaluateAll((all) => all.map((a) => a.getAttribute('href'))),
-      ).toEqual(['https://example.com']);
+      ).toEqual(['https://example.com', 'http://127.0.0.1:1/x.png']);
     };
     await look('.live .markdown');
     turn.complete();
@@ -375,6 +377,64 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
       true,
     );
     await body.getByRole('button', { name: 'Copy' }).waitFor();
+  });
+
+  test('[UI4] a picture from elsewhere is a link: nothing is asked for it, whatever its address carries', async () => {
+    const asked: string[] = [];
+    const elsewhere = http.createServer((request, response) => {
+      asked.push(request.url ?? '');
+      response.end();
+    });
+    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void elsewhere.close());
+    const host = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const page = await openSession(server, await server.session());
+    const wanted: string[] = [];
+    page.on('request', (request) => wanted.push(request.url()));
+    await isLive(page);
+    await send(page, 'draw');
+    const turn = await script.turn(0);
+    const pixel = 'data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=';
+    const pieces = [
+      `![a chart](${host}/a.png?secret=1)`,
+      `![](${host}/b.png?secret=2)`,
+      '![c](https://pictures.invalid/c.png?secret=3)',
+      `<img src="${host}/d.png" srcset="${host}/e.png 2x" alt="d">`,
+      `[![inside](${host}/f.png)](https://example.com)`,
+      `![vector](data:image/svg+xml;base64,PHN2Zy8+) ![near](api/sessions?secret=4) ![pixel](${pixel})`,
+      `<picture><source srcset="${host}/g.png"><img src="//127.0.0.1/h.png" alt="h"></picture>`,
+      `<video poster="${host}/i.png" src="${host}/j.mp4"></video><p background="${host}/k.png" style="background: url(${host}/l.png)">end</p>`,
+    ];
+    for (const piece of pieces.join('\n\n').match(/[\s\S]{1,9}/g) ?? []) turn.text(piece);
+    const links = [
+      ['a chart', `${host}/a.png?secret=1`],
+      [`${host}/b.png?secret=2`, `${host}/b.png?secret=2`],
+      ['c', 'https://pictures.invalid/c.png?secret=3'],
+      ['d', `${host}/d.png`],
+      ['inside', 'https://example.com'],
+    ];
+    const look = async (where: string) => {
+      await page.locator(where, { hasText: 'end' }).waitFor();
+      expect(
+        await page.locator(`${where} a`).evaluateAll((all) => all.map((a) => [a.textContent, a.getAttribute('href')])),
+      ).toEqual(links);
+      const sources = await page
+        .locator(`${where} img`)
+        .evaluateAll((all) => all.map((img) => img.getAttribute('src')));
+      expect(sources.filter((source) => source !== null)).toEqual([pixel]);
+    };
+    await look('.live .markdown');
+    turn.complete();
+    await isSettled(page);
+    await look('.turn .markdown');
+    expect(wanted.filter((url) => !url.startsWith(server.url) && url !== pixel)).toEqual([]);
+    expect(wanted.filter((url) => url.includes('secret'))).toEqual([]);
+    expect(asked).toEqual([]);
+    // And should a picture ever get through, the policy of the page stops it.
+    const { headers } = await server.call('GET', '/');
+    expect(headers.get('content-security-policy')).toMatch(/(^|;)img-src 'self' data:(;|$)/);
   });
 
   test('[UI5] a lost stream is told as such, and mended without a reload, nothing lost or repeated', async () => {

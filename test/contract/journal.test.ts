@@ -334,6 +334,19 @@ describe('writing a journal', () => {
     }
   });
 
+  it('[JO4, RE1] is torn twice within a second: each tail is kept in a file of its own', async () => {
+    const { store, file } = await open();
+    for (const tail of ['one {', 'two {', 'three {']) {
+      await writeFile(file, textOf(small.slice(0, 3)) + tail);
+      const writer = await store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW);
+      await writer.close();
+      expect(await readFile(file, 'utf8')).toBe(textOf(small.slice(0, 3)));
+    }
+    const name = `${file}.torn-${Math.floor(NOW)}`;
+    const tails = await Promise.all([name, `${name}-1`, `${name}-2`].map((aside) => readFile(aside, 'utf8')));
+    expect(tails).toEqual(['one {', 'two {', 'three {']);
+  });
+
   it('[JO4] is taken up again after a cut anywhere', async () => {
     const { store, file } = await open();
     const bytes = Buffer.from(textOf(small.slice(0, 3)));

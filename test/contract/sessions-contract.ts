@@ -114,7 +114,6 @@ export function sessionsContract(open: OpenStores): void {
       { title: 'Two', pinned: false, draft: 'and this' },
     ];
     for (const patch of patches) await moves(() => stores.sessions.patch(SESSION, patch, AT));
-    await moves(() => stores.sessions.flag(SESSION, 'damaged_sidecar'));
     await moves(() => stores.projects.remove('p1', 8_000));
     await moves(() => admit(1));
     const claim = async (n: number) => {
@@ -138,7 +137,6 @@ export function sessionsContract(open: OpenStores): void {
     const { stores, session, revision, run } = await openBench(open);
     await session(SESSION, { title: 'Same' });
     const fence = await run(1);
-    await stores.sessions.flag(SESSION, 'recovered');
     const before = await stores.sessions.get(SESSION);
     const still = async (work: Promise<unknown>): Promise<void> => {
       await work;
@@ -151,8 +149,6 @@ export function sessionsContract(open: OpenStores): void {
     await still(stores.sessions.patch(SESSION, { title: 'Same', title_source: 'user', pinned: false }, AT));
     await still(stores.sessions.patch(SESSION, { title: 'Other' }, { now: 7_000, revision: 999 }));
     await still(stores.sessions.patch(SESSION, { title: 'Other', project_id: 'nowhere' }, AT));
-    await still(stores.sessions.flag(SESSION, 'recovered'));
-    await still(stores.sessions.flag('nobody', 'recovered'));
     await still(stores.admissions.appendRows(fence, [reply(1, 1)]));
     await still(stores.admissions.claim(SESSION, 'admission-1', { epoch: 1, now: 1 }));
     await still(stores.admissions.cancel(SESSION, 'admission-1', 1));

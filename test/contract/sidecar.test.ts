@@ -289,6 +289,32 @@ describe('a damaged sidecar', () => {
     await mkdir(file);
     expect((await stat(await store.moveAside(SESSION, NOW + 1))).isDirectory()).toBe(true);
   });
+
+  it('[RE1] is moved over nothing that was moved aside before, not even within a second', async () => {
+    const { store, file, put } = await open();
+    const asides: string[] = [];
+    for (const text of ['first', 'second', '']) {
+      await put(text);
+      asides.push(await store.moveAside(SESSION, NOW));
+    }
+    await mkdir(file);
+    await writeFile(path.join(file, 'inside'), 'a folder');
+    asides.push(await store.moveAside(SESSION, NOW));
+    await mkdir(file);
+    asides.push(await store.moveAside(SESSION, NOW));
+    const name = `${SESSION}.json.damaged-1772542802`;
+    expect(asides.map((aside) => path.basename(aside))).toEqual([name, ...[1, 2, 3, 4].map((n) => `${name}-${n}`)]);
+    expect(await Promise.all(asides.slice(0, 3).map((aside) => readFile(aside, 'utf8')))).toEqual([
+      'first',
+      'second',
+      '',
+    ]);
+    expect(await readFile(path.join(asides[3]!, 'inside'), 'utf8')).toBe('a folder');
+    expect((await readdir(path.dirname(file))).sort()).toEqual(asides.map((aside) => path.basename(aside)).sort());
+    // With nothing to move, nothing is left behind.
+    await expect(store.moveAside(SESSION, NOW)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(await readdir(path.dirname(file))).toHaveLength(5);
+  });
 });
 
 describe('a save', () => {

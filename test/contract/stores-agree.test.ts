@@ -35,7 +35,6 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('create' as const), session, project, key: fc.constantFrom(null, 'k1', 'k2'), number }),
   fc.record({ do: fc.constant('patch' as const), session, patch, revision }),
   fc.record({ do: fc.constant('remove' as const), session }),
-  fc.record({ do: fc.constant('flag' as const), session }),
   { weight: 6, arbitrary: fc.record({ do: fc.constant('admit' as const), session, number, pid, mode, cap }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('claim' as const), session, number }) },
   {
@@ -75,8 +74,6 @@ async function play(stores: Stores, fences: Map<string, Fence>, one: Step, now: 
       return stores.sessions.patch(one.session, one.patch, { now, revision: one.revision });
     case 'remove':
       return stores.sessions.remove(one.session, now);
-    case 'flag':
-      return stores.sessions.flag(one.session, 'recovered');
     case 'admit': {
       const part = { session_id: one.session, request_id: `request-${one.number % 4}`, mode: one.mode, now };
       const limits = { maxQueued: 2, lease: lease(owner(one.pid), { cap: one.cap }) };

@@ -110,7 +110,11 @@ describe('cursors', () => {
     let offset = 0;
     const runner = createEchoRunner().runner;
     const server = await startTestServer({ overrides: { runner, now: () => Date.now() / 1000 + offset } });
-    const { sessionId, events } = await finishedTurn(server);
+    const sessionId = await server.session();
+    const body = { text: 'hello', request_id: 'once' };
+    const first = await server.stream(`/api/sessions/${sessionId}/prompts`, { method: 'POST', body });
+    await first.ended;
+    const { events } = first;
     await server.app.close();
     offset = 25 * 3600;
     const later = await startTestServer({
@@ -126,8 +130,17 @@ describe('cursors', () => {
     const atEnd = await later.stream(`/api/sessions/${sessionId}/events?cursor=${events.at(-1)!.id}`);
     await atEnd.next(type('session.info'));
     expect(atEnd.events).toHaveLength(1);
-    // And the prompt, asked for again with its key, still has its end.
-    expect((await later.messages(sessionId)).at(-1).content).toBe('echo: hello');
+    // And the prompt, asked for again with its key, still has its end: as a stream, and waited for.
+    const again = await later.stream(`/api/sessions/${sessionId}/prompts`, { method: 'POST', body });
+    await again.ended;
+    const ends = again.events.filter(type('message.complete'));
+    expect(ends).toHaveLength(1);
+    const { admission_id, message_id } = events.at(-1)!.json.payload;
+    const end = { admission_id, message_id, outcome: 'completed', status: 'complete', text: 'echo: hello' };
+    expect(ends[0]!.json.payload).toMatchObject(end);
+    const waited = await later.call('POST', `/api/sessions/${sessionId}/prompts?wait=1`, body);
+    expect(waited).toMatchObject({ status: 200, json: { message: { id: message_id, content: 'echo: hello' } } });
+    expect(await later.messages(sessionId)).toHaveLength(2);
   });
 
   it('[SU2] a session that never ran has the cursor 0', async () => {

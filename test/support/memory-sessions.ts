@@ -123,13 +123,5 @@ export function createMemorySessions(state: MemoryState): SessionStore {
 
     withOpenAdmissions: () =>
       atomic(() => [...state.sessions.keys()].filter((sessionId) => openOf(state, sessionId).length > 0)),
-
-    flag: (sessionId, flag) =>
-      atomic(() => {
-        const session = state.sessions.get(sessionId);
-        if (!session || session.flags.includes(flag)) return;
-        session.flags.push(flag);
-        touch(session, null);
-      }),
   };
 }
