@@ -113,11 +113,5 @@ export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore 
         if (own) DROP(db).run({ session: sessionId });
         return own;
       }),
-
-    holder: (sessionId) =>
-      state.read((db) => {
-        const row = HELD(db).get({ session: sessionId });
-        return row ? toOwner(row) : null;
-      }),
   };
 }

@@ -30,6 +30,11 @@ const KINDS: [prefix: string, kind: StorageTroubleKind][] = [
   ['EIO', 'unavailable'],
   ['EACCES', 'unavailable'],
   ['EPERM', 'unavailable'],
+  ['ESTALE', 'unavailable'],
+  ['EBUSY', 'unavailable'],
+  ['ETIMEDOUT', 'unavailable'],
+  ['SQLITE_PROTOCOL', 'unavailable'],
+  ['SQLITE_NOMEM', 'unavailable'],
   ['EMFILE', 'unavailable'],
   ['ENFILE', 'unavailable'],
 ];

@@ -236,7 +236,6 @@ export interface LeaseStore {
   ): Promise<{ kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner }>;
   /** Drops a lease of this process, unless an admission of the session is still open (LE5). */
   releaseIdle(sessionId: string, owner: LeaseOwner): Promise<boolean>;
-  holder(sessionId: string): Promise<LeaseOwner | null>;
 }
 
 export interface EpochStore {

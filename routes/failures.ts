@@ -1,7 +1,7 @@
 /** How a refusal looks on the wire: one shape for every route, the HTTP parser, the 404 and the body limit (HT1). */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify';
 import { AppError, CATALOGUE, type ErrorCode, storageRefusal } from '../server/errors.ts';
 
 /** Errors of the framework by their code. */
@@ -31,14 +31,28 @@ export function toRefusal(error: unknown): AppError | null {
 }
 
 function validationMessage(error: FastifyError): string {
-  const problem = error.validation?.[0];
+  const [problem, ...more] = error.validation ?? [];
   const where = { body: 'body', querystring: 'query', params: 'address', headers: 'headers' }[
     error.validationContext ?? 'body'
   ];
   const field = problem?.instancePath.slice(1).replaceAll('/', '.') ?? '';
   const params = problem?.params as { additionalProperty?: string } | undefined;
   if (params?.additionalProperty) return `The ${where} has an unknown field "${params.additionalProperty}".`;
-  return `The ${where} is malformed: ${field ? `"${field}" ` : ''}${problem?.message ?? error.message}.`;
+  // Where there is a choice each of its alternatives has a problem; together they say what may stand there.
+  const choice = more.some(({ keyword }) => keyword === 'anyOf') ? more : [];
+  const same = choice.filter(
+    ({ keyword, instancePath }) => keyword !== 'anyOf' && instancePath === problem?.instancePath,
+  );
+  const whats = problem ? [...new Set([problem, ...same].map(whatOf))] : [error.message];
+  const what = whats.map((text, index) => (index === 0 ? text : text.replace(/^must /, ''))).join(' or ');
+  return `The ${where} is malformed: ${field ? `"${field}" ` : ''}${what}.`;
+}
+
+/** One problem in words: `must be one of "0", "1", "only"`. */
+function whatOf({ message = 'is not what may stand there', params }: FastifySchemaValidationError): string {
+  if ('allowedValue' in params) return `must be ${JSON.stringify(params.allowedValue)}`;
+  if (!Array.isArray(params.allowedValues)) return message;
+  return `must be one of ${params.allowedValues.map((value) => JSON.stringify(value)).join(', ')}`;
 }
 
 /** Answers with a refusal. */

@@ -209,7 +209,7 @@ export const sessionRoutes =
           params: SessionParams,
           querystring: Type.Object({ stop: Type.Enum(['0', '1'], { default: '0' }) }),
           body: Type.Optional(Type.Object({}, { additionalProperties: false })),
-          response: { 204: Type.Null(), ...refusals(400, 404, 409, 503) },
+          response: { 204: Type.Null(), ...refusals(400, 404, 409, 423, 503) },
         },
       },
       async (request, reply) => {

@@ -373,8 +373,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
 
   /** What earlier starts left: dead turns are resolved and what is queued runs, without any client. */
   const resume = async (): Promise<void> => {
+    const waiting = await persist('look for open prompts', () => stores.sessions.withOpenAdmissions());
+    for (const sessionId of waiting) drain.arm(sessionId);
     await sessions.removeLeftovers();
-    for (const sessionId of await stores.sessions.withOpenAdmissions()) drain.arm(sessionId);
     await prune();
   };
   const background = (what: string, work: () => Promise<void>): void => {

@@ -25,8 +25,8 @@ export async function consume(runner: Runner, turn: Turn, signal: AbortSignal, r
         next.then(resolve, reject);
       });
       if (step === STOPPED || signal.aborted) return STOPPED;
-      if (step.done) return step.value;
-      feed.event(step.value);
+      if (step.done) return checkedEnd(step.value);
+      feed.event(checkedEvent(step.value));
       await runLog.room();
     }
   } finally {
@@ -57,4 +57,32 @@ function createFeed(runLog: RunLog) {
     },
     end: flush,
   };
+}
+
+const TEXT_EVENTS = new Set<string>(['message.delta', 'reasoning.delta']);
+const OTHER_EVENTS = new Set<string>([
+  'message.start',
+  'tool.start',
+  'tool.complete',
+  'todo.updated',
+  'usage',
+  'status',
+]);
+
+/** An event as the port allows it: a runner that is wrong must not be able to hurt more than its own turn. */
+function checkedEvent(event: RunnerEvent): RunnerEvent {
+  const { type, payload } = event ?? {};
+  const isText = TEXT_EVENTS.has(type) && typeof (payload as { text?: unknown })?.text === 'string';
+  const isOther = OTHER_EVENTS.has(type) && payload !== null && typeof payload === 'object';
+  if (!isText && !isOther) throw new TypeError(`a runner yielded what is no event: ${JSON.stringify(type)}`);
+  if (event.type === 'tool.complete' && typeof event.payload.result !== 'string') {
+    throw new TypeError('a runner gave a tool result that is no text');
+  }
+  return event;
+}
+
+function checkedEnd(end: RunnerEnd): RunnerEnd {
+  if (end?.kind === 'completed') return end;
+  if (end?.kind === 'failed' && typeof end.error?.message === 'string') return end;
+  throw new TypeError('a runner ended without saying how');
 }

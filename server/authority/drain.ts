@@ -33,6 +33,8 @@ export interface DrainParts {
 export interface Drain {
   /** Something may be to do in this session. */
   arm(sessionId: string): void;
+  /** Something may be to do that nobody here has been told of; a task that works already sees it by itself. */
+  wake(sessionId: string): void;
   /** Resolves when the session's task has ended or its next run has begun. */
   begun(sessionId: string): Promise<void>;
   /** Resolves when the session's task, if it has one, has ended. */
@@ -92,6 +94,7 @@ export function createDrain(parts: DrainParts): Drain {
       input: admission.text,
       startedAt: by.now,
       stop: new AbortController(),
+      agentEnded: false,
       log: null,
     };
     live.run = run;
@@ -117,18 +120,21 @@ export function createDrain(parts: DrainParts): Drain {
     }
   }
 
+  const wake = (sessionId: string): void => {
+    if (stopped || tasks.has(sessionId)) return;
+    const task: Task = { again: false, begun: [], done: Promise.resolve() };
+    tasks.set(sessionId, task);
+    task.done = work(sessionId, task);
+  };
+
   return {
     arm(sessionId) {
-      if (stopped) return;
       const running = tasks.get(sessionId);
-      if (running) {
-        running.again = true;
-        return;
-      }
-      const task: Task = { again: false, begun: [], done: Promise.resolve() };
-      tasks.set(sessionId, task);
-      task.done = work(sessionId, task);
+      if (running) running.again = true;
+      else wake(sessionId);
     },
+
+    wake,
 
     async begun(sessionId) {
       const task = tasks.get(sessionId);

@@ -24,7 +24,7 @@ import type { PendingTurn, Transcripts } from '../sessions/transcripts.ts';
 import { consume } from './consume.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import { GaveUp, type Persist } from './persist.ts';
-import { type AgentEnd, CRASHED, judgeEnd } from './verdict.ts';
+import { type AgentEnd, CRASHED, judgeEnd, STOPPED } from './verdict.ts';
 
 export interface RunTurnParts {
   stores: Pick<Stores, 'admissions' | 'sessions'>;
@@ -167,6 +167,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
 
     const turn = await turnOf(live, run, session, model);
     const end = await work(turn, run, runLog);
+    run.agentEnded = end !== STOPPED;
     await runLog.flushed();
     const verdict = judgeEnd(end, run.stop.signal.reason);
     runLog.fold.end(verdict.fold, now());

@@ -70,9 +70,9 @@ export function createStop({ stores, registry, drain, completions, within, now, 
       if (!run && started) {
         throw notOwned(sessionId, (await stores.epochs.process(started.epoch!)) ?? { pid: 0 });
       }
-      run?.stop.abort();
+      if (!run?.agentEnded) run?.stop.abort();
       if (clearQueue) tellCancelled(sessionId, await stores.admissions.cancelQueued(sessionId, now()));
-      return { status: run ? 'interrupted' : 'idle', generation: current };
+      return { status: run && !run.agentEnded ? 'interrupted' : 'idle', generation: current };
     },
 
     async resolve(sessionId, admissionId) {

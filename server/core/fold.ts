@@ -49,6 +49,8 @@ export interface Fold {
    * @param at epoch seconds of the event, as its journal line has it
    */
   apply(event: RunEvent, at: number): Message[];
+  /** Takes rows of the run that another store has and these events do not. Only between the last event and the end. */
+  adopt(committed: readonly Message[]): void;
   /** Ends the run; returns the rows that this closed, the marker of a dead run last. Called once. */
   end(end: FoldEnd, at: number): Message[];
   /** All rows closed so far, the prompt first. */
@@ -201,6 +203,12 @@ export function createFold(runId: string): Fold {
         case 'message.complete':
           return [];
       }
+    },
+
+    adopt(committed) {
+      if (open) return; // A message is closed before its row is committed: whoever has an open one has all others.
+      const known = new Set(rows.map((row) => row.id));
+      for (const row of committed) if (!known.has(row.id)) push({ ...row });
     },
 
     end(end, at) {

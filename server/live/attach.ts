@@ -95,6 +95,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     let last = seq;
     for await (const lines of batches) {
       const events = lines.map((line) => replayedLiveEvent(sessionId, runId, envelopeOfLine(line)));
+      // A line that is missing or damaged: what follows it is not what follows this reader's cursor.
+      if (events.some((event, index) => event.place?.seq !== last + 1 + index)) return last;
       await attachment.subscriber.paced(events);
       if (attachment.subscriber.ended) return last;
       last = events.at(-1)?.place?.seq ?? last;
@@ -165,8 +167,12 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     return 'ended';
   }
 
-  /** Sends where things stand and makes the reader live, in one step without a gap. */
-  async function snapshot(live: LiveSession, attachment: Attachment, reason: string | null): Promise<void> {
+  /**
+   * Sends where things stand, at the pace of the socket, then what was published meanwhile. So a snapshot may be larger
+   * than any backlog, and there is no gap behind it.
+   */
+  async function snapshot(live: LiveSession, attachment: Attachment, reason: string | null): Promise<CaughtUp> {
+    let resetReason = reason;
     while (!attachment.subscriber.ended) {
       const run = live.run;
       const before = live.lastGeneration;
@@ -176,7 +182,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       const description = await describe(live.sessionId);
       const last = (await admissions.lastClaimed(live.sessionId)) ?? null;
       if (live.run !== run || live.lastGeneration !== before || attachment.missedInfo) continue;
-      const cursor = formatCursor(cursorNow(live, last));
+      const position = positionNow(live, last);
+      const cursor = formatCursor(cursorAt(position));
       const payload = {
         ...description,
         run: viewOf(live),
@@ -185,20 +192,28 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
         cursor,
       };
       const events: LiveEvent[] = [];
-      if (reason !== null) events.push(plainLiveEvent('session.reset', live.sessionId, { reason }));
+      if (resetReason !== null) events.push(plainLiveEvent('session.reset', live.sessionId, { reason: resetReason }));
       events.push(plainLiveEvent('session.snapshot', live.sessionId, payload, { cursor }));
       attachment.skipUntil = null;
-      attachment.subscriber.offer(events);
-      goLive(attachment);
-      return;
+      await attachment.subscriber.paced(events);
+      const here = await catchUp(live, attachment, position);
+      resetReason = 'too_old';
+      if (here === 'lost') continue;
+      if (here === 'live' && attachment.missedInfo) await infoAfterReplay(live, attachment);
+      return here === 'live' ? 'told' : here;
     }
+    return 'ended';
   }
 
-  function cursorNow(live: LiveSession, last: Admission | null): Cursor {
-    if (live.run) return { kind: 'at', runId: live.run.runId, seq: live.run.log?.published() ?? 0 };
-    if (last) return { kind: 'at', runId: last.run_id, seq: last.last_seq ?? 0 };
-    return { kind: 'beginning' };
+  /** The place of the last event that readers of this session may have. */
+  function positionNow({ run }: LiveSession, last: Admission | null): Position {
+    if (run) return { generation: run.generation, runId: run.runId, seq: run.log?.published() ?? 0 };
+    if (last) return { generation: last.generation!, runId: last.run_id, seq: last.last_seq ?? 0 };
+    return { generation: 0, runId: null, seq: 0 };
   }
+
+  const cursorAt = ({ runId, seq }: Position): Cursor =>
+    runId === null ? { kind: 'beginning' } : { kind: 'at', runId, seq };
 
   function viewOf(live: LiveSession) {
     if (!live.run) return null;
@@ -276,12 +291,12 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       live.attachments.delete(attachment);
       registry.reap(sessionId);
     });
-    const here = await bring(live, attachment, cursor);
+    let here = await bring(live, attachment, cursor);
+    if (here === 'lost' && only === undefined) here = await snapshot(live, attachment, 'too_old');
     if (here === 'deleted') {
       subscriber.offer([plainLiveEvent('session.deleted', sessionId, {})]);
       live.attachments.delete(attachment);
     } else if (here === 'lost') {
-      if (only === undefined) return snapshot(live, attachment, 'too_old');
       const end = await completion?.();
       if (end) subscriber.offer([end]);
     }
@@ -293,10 +308,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
   async function bring(live: LiveSession, attachment: Attachment, cursor: string | null): Promise<CaughtUp> {
     if (attachment.only !== null) return waitFor(live, attachment, attachment.only);
     const resolved = cursor === null ? null : await resolve(live, cursor);
-    if (resolved === null || resolved.kind === 'reset') {
-      await snapshot(live, attachment, resolved?.reason ?? null);
-      return 'told';
-    }
+    if (resolved === null) return snapshot(live, attachment, null);
+    if (resolved.kind === 'reset') return snapshot(live, attachment, resolved.reason);
     if (resolved.kind === 'at') return catchUp(live, attachment, resolved.position);
     attachment.skipUntil = resolved.runId;
     return waitFor(live, attachment, resolved.runId);

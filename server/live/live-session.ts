@@ -18,6 +18,8 @@ export interface LiveRun {
   readonly startedAt: number;
   /** Aborts its agent. It exists before the agent does, so that an early stop is not lost (CL6). */
   readonly stop: AbortController;
+  /** Its agent has ended by itself: there is nothing left to stop. */
+  agentEnded: boolean;
   /** Null until its journal is open: nothing has been published yet. */
   log: RunLog | null;
 }

@@ -16,14 +16,14 @@ import {
   serialiseEnvelope,
 } from '../core/events.ts';
 import { createFold, type Fold, type FoldEnd } from '../core/fold.ts';
-import type { Admission, ProcessIdentity } from '../core/terms.ts';
+import type { Admission, Message, ProcessIdentity } from '../core/terms.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
 import type { Transcripts } from '../sessions/transcripts.ts';
 
 export interface RecoveryParts {
-  stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs'>;
+  stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs' | 'messages'>;
   journals: JournalStore;
   transcripts: Transcripts;
   lock: SessionLock;
@@ -89,6 +89,9 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const read = await journals.read(sessionId, runId);
     const fold = createFold(runId);
     for (const { event } of read?.records ?? []) fold.apply(event, event.created_at);
+    if (!read?.records.length) fold.apply(startOf(admission), admission.started_at!);
+    // Of a run whose journal is lost, what reached the state DB is all there is.
+    fold.adopt(await committedRows(admission));
     const last = read?.records.at(-1)?.event;
     const sealed = last?.type === 'message.complete' ? last : await seal(admission, fold, read);
     if (last?.type === 'message.complete') fold.end(endOf(last.payload), last.created_at);
@@ -114,12 +117,19 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       await stores.admissions.markUnknown(admission_id);
       return;
     }
+    // What was kept of the transcript was read while this turn counted as running.
+    transcripts.forget(sessionId);
     await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now() });
     log.info(
       { session_id: sessionId, run_id: runId, admission_id: admission.admission_id, outcome },
       'recovered a turn',
     );
     parts.onRecovered(sessionId, admission.admission_id);
+  }
+
+  async function committedRows({ session_id, run_id }: Admission): Promise<Message[]> {
+    const rows = await stores.messages.list(session_id);
+    return rows.filter((row) => row.run_id === run_id && row.role !== 'user');
   }
 
   /** Ends the journal of a dead run: a torn tail is copied aside and cut, then the terminal event follows. */
@@ -136,7 +146,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
         lines.push(`${journalLine(stamped, serialiseEnvelope(stamped))}\n`);
         return stamped;
       };
-      if (seq === 0) fold.apply(stamp(startOf(admission)), created_at);
+      if (seq === 0) stamp(startOf(admission));
       fold.end({ kind: 'dead', cause: 'process_restart' }, created_at);
       const rows = fold.rows().slice(1);
       const complete = completionOf({

@@ -1,5 +1,6 @@
 /** An admission as a client sees it. */
 import type { Admission, TurnError } from '../core/terms.ts';
+import { wellFormed } from '../core/text.ts';
 
 export interface AdmissionView {
   admission_id: string;
@@ -15,6 +16,16 @@ export interface AdmissionView {
   created_at: number;
   text: string;
   error?: TurnError;
+}
+
+/** Longest text of a waiting prompt where all of them are told at once. */
+const EXCERPT = 500;
+
+/** A waiting prompt as a queue shows it: with the beginning of its text; GET prompts has the whole. */
+export function toQueuedView(admission: Admission, index: number): AdmissionView {
+  const view = toAdmissionView(admission, index);
+  if (view.text.length > EXCERPT) view.text = wellFormed(`${view.text.slice(0, EXCERPT)}…`);
+  return view;
 }
 
 /**

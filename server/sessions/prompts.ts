@@ -13,7 +13,7 @@ import type { Sessions } from './sessions.ts';
 import type { Transcripts } from './transcripts.ts';
 
 export interface PromptsParts {
-  stores: Pick<Stores, 'admissions'>;
+  stores: Pick<Stores, 'admissions' | 'sessions'>;
   admit: Admit;
   completions: Completions;
   registry: LiveRegistry;
@@ -54,8 +54,8 @@ export function createPrompts(parts: PromptsParts): Prompts {
   async function view(stored: Admission): Promise<AdmissionView> {
     const admission = presented(stored);
     if (admission.status !== 'queued') return toAdmissionView(admission);
-    const pending = await stores.admissions.list(admission.session_id, { pending: true, limit: 1000 });
-    const queued = pending.filter((one) => one.status === 'queued');
+    const session = await stores.sessions.get(admission.session_id);
+    const queued = session?.open.filter((one) => one.status === 'queued') ?? [];
     const index = queued.findIndex((one) => one.admission_id === admission.admission_id);
     return toAdmissionView(admission, index < 0 ? undefined : index);
   }

@@ -16,7 +16,7 @@ import type { SessionDescription } from '../live/attach.ts';
 import { plainLiveEvent } from '../live/live-event.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Recovery } from '../recovery/recovery.ts';
-import { type AdmissionView, toAdmissionView } from './admission-view.ts';
+import { type AdmissionView, toQueuedView } from './admission-view.ts';
 import type { SessionLock } from './session-lock.ts';
 import type { Transcripts } from './transcripts.ts';
 import { type SessionView, toSessionView } from './view.ts';
@@ -31,7 +31,7 @@ export interface SessionsParts {
   registry: LiveRegistry;
   recovery: Recovery;
   stop: Pick<Stop, 'interrupt'>;
-  drain: Pick<Drain, 'ended'>;
+  drain: Pick<Drain, 'wake' | 'ended'>;
   lock: SessionLock;
   /** Whether a session may be given this model; a string says why not. */
   checkModel(model: string): string | null;
@@ -86,7 +86,12 @@ export function createSessions(parts: SessionsParts): Sessions {
   async function row(sessionId: string): Promise<SessionRow> {
     const session = await stores.sessions.get(sessionId);
     if (!session) throw new AppError('session_not_found');
-    if (session.open.every((open) => open.status === 'queued')) return session;
+    if (session.open.every((open) => open.status === 'queued')) {
+      const live = registry.peek(sessionId);
+      // Queued by a process that may have died since: whoever looks sees to it that it runs.
+      if (session.open.length > 0 && !live?.run && !live?.paused) parts.drain.wake(sessionId);
+      return session;
+    }
     try {
       await recovery.ensure(session);
     } catch (error) {
@@ -223,15 +228,17 @@ export function createSessions(parts: SessionsParts): Sessions {
       const session = view(await row(sessionId));
       const queue =
         session.queue_length === 0 ? [] : await stores.admissions.list(sessionId, { pending: true, limit: 1000 });
-      const waiting: AdmissionView[] = queue
-        .filter((one) => one.status === 'queued')
-        .map((one, index) => toAdmissionView(one, index));
+      const waiting: AdmissionView[] = queue.filter((one) => one.status === 'queued').map(toQueuedView);
       return { session: { ...session }, queue: waiting };
     },
 
     async removeLeftovers() {
-      for (const sessionId of await stores.sessions.tombstones())
-        await parts.lock(sessionId, () => removeFiles(sessionId));
+      for (const sessionId of await stores.sessions.tombstones()) {
+        // One that cannot be removed now is tried again at the next start, and costs the others nothing.
+        await parts
+          .lock(sessionId, () => removeFiles(sessionId))
+          .catch((error) => parts.log.warn({ session_id: sessionId, err: error }, 'files of a deleted session stay'));
+      }
     },
   };
 }

@@ -242,16 +242,45 @@ describe('trouble', () => {
     expect(JSON.stringify(message)).not.toContain('secret detail');
   });
 
+  it.each([
+    ['an unknown event', { type: 'nonsense', payload: {} }],
+    ['no event at all', null],
+    ['a text that is none', { type: 'message.delta', payload: { text: 7 } }],
+    ['a result that is none', { type: 'tool.complete', payload: { tool_id: 't', name: 'x', result: { a: 1 } } }],
+  ])('[RU1] an agent that yields %s hurts its own turn only', async (_what, event) => {
+    const echo = createEchoRunner();
+    let first = true;
+    const server = await startTestServer({
+      overrides: {
+        runner: {
+          kind: 'wrong',
+          async *run(turn, signal) {
+            if (!first) return yield* echo.runner.run(turn, signal);
+            first = false;
+            yield event as never;
+            return { kind: 'completed' };
+          },
+        },
+      },
+    });
+    const sessionId = await server.session();
+    expect((await server.ask(sessionId, 'go')).message.error.code).toBe('agent_crashed');
+    expect((await server.ask(sessionId, 'again')).message.content).toBe('echo: again');
+  });
+
   it('[CL3] a database that is locked from outside while a turn is claimed and settled only delays it', async () => {
     const script = createScriptedRunner();
-    const gate = Promise.withResolvers<void>();
-    const checked = Promise.withResolvers<void>();
+    let checks = 0;
+    let letThrough: () => void = () => {};
+    const gate = new Promise<void>((resolve) => {
+      letThrough = resolve;
+    });
     const server = await startTestServer({
       overrides: {
         runner: script.runner,
         async check() {
-          checked.resolve();
-          await gate.promise;
+          checks += 1;
+          await gate;
           return 'ok';
         },
       },
@@ -260,10 +289,10 @@ describe('trouble', () => {
     const reader = await server.stream(`/api/sessions/${sessionId}/events`);
     const { admission } = await server.prompt(sessionId, 'go');
     // Accepted and checked, but not claimed: between the two the lock comes.
-    await checked.promise;
+    await until('it is checked', () => checks === 1);
     const outside = new Database(path.join(server.home, 'state.db'));
     outside.exec('BEGIN IMMEDIATE');
-    gate.resolve();
+    letThrough();
     await until('the claim was tried past its patience', () =>
       server.logs.some((line) => line.what === 'claim' && line.kind === 'busy'),
     );

@@ -15,7 +15,7 @@ import {
 
 export function admitContract(open: OpenStores): void {
   it('[AD1] an admitted prompt is a queued row with everything that was said', async () => {
-    const { stores, session, admit } = await openBench(open);
+    const { stores, holder, session, admit } = await openBench(open);
     await session();
     const admission = await admit(1, { attachments: ['x1', 'x2'], mode: 'interrupt', text: 'a "b"\n\u{1F600}' });
     expect(admission).toEqual({
@@ -55,7 +55,7 @@ export function admitContract(open: OpenStores): void {
       },
     ]);
     expect(row).toMatchObject({ message_count: 0, updated_at: 2_001, last_message_at: null });
-    expect(await stores.leases.holder(SESSION)).toEqual(owner());
+    expect(holder(SESSION)).toEqual(owner());
   });
 
   it('[AD2] the same key and digest give the same receipt whatever its state, and past every refusal', async () => {
@@ -180,13 +180,13 @@ export function admitContract(open: OpenStores): void {
   });
 
   it('[AD1, DB3] a prompt for a session that is not there, or is deleted, is not found', async () => {
-    const { stores, session } = await openBench(open);
+    const { stores, holder, session } = await openBench(open);
     const admit = () => stores.admissions.admit(newAdmission(1), { maxQueued: 9, lease: lease() });
     expect(await admit()).toEqual({ kind: 'not_found' });
     await session();
     await stores.sessions.remove(SESSION, 1_100);
     expect(await admit()).toEqual({ kind: 'not_found' });
-    expect(await stores.leases.holder(SESSION)).toBeNull();
+    expect(holder(SESSION)).toBeNull();
   });
 
   it('[LE1, LE7] a prompt takes the lease in the same step, or is refused and inserts nothing', async () => {

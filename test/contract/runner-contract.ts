@@ -160,8 +160,8 @@ export function runnerContract(name: string, makeRunner: () => Promise<RunnerUnd
       const ran = runTurn(made.runner, made.turns.slow, abort.signal, (event) => {
         if (abortedAt || !event.type.endsWith('.delta')) return;
         abortedAt = performance.now();
-        // Not at once: the abort must also be heard while the runner waits for the next chunk.
-        setTimeout(() => abort.abort(), 20);
+        // Not at once: when the runner was asked for its next event and waits for the next chunk.
+        setImmediate(() => abort.abort());
       });
       await endsSoon(ran, () => abortedAt);
       await nothingRuns(made);

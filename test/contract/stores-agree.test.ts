@@ -8,8 +8,17 @@ import { openStateDb } from '../../db/client.ts';
 import { createSqliteStores } from '../../db/sqlite-stores.ts';
 import type { Fence, Stores } from '../../db/stores.ts';
 import { createMemoryStores } from '../support/memory-stores.ts';
-import { newStateFile, stateDbOptions } from '../support/state-db.ts';
-import { lease, newAdmission, newSession, openBench, owner, reply, settlement } from './stores-bench.ts';
+import { holderIn, newStateFile, stateDbOptions } from '../support/state-db.ts';
+import {
+  lease,
+  newAdmission,
+  newSession,
+  openBench,
+  owner,
+  reply,
+  type StoresBench,
+  settlement,
+} from './stores-bench.ts';
 
 const SESSIONS = ['s1', 's2', 's3'];
 const session = fc.constantFrom(...SESSIONS, 's1', 's1');
@@ -132,9 +141,14 @@ it('[AD3, CL4, DB1] memory and SQLite agree on any sequence of steps', async () 
   const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60, size: 'max' }), async (steps) => {
     const dead = new Set<number>();
     const alive = (process: { pid: number }): boolean => !dead.has(process.pid);
-    const sqlite = createSqliteStores(await openStateDb(stateDbOptions(await newStateFile())), alive);
+    const file = await newStateFile();
+    const sqlite = createSqliteStores(await openStateDb(stateDbOptions(file)), alive);
+    const memory = createMemoryStores(alive);
     try {
-      const both = [createMemoryStores(alive), sqlite].map((stores) => ({ stores, fences: new Map<string, Fence>() }));
+      const both = [
+        { stores: memory as Stores, holder: memory.holder, fences: new Map<string, Fence>() },
+        { stores: sqlite, holder: (id: string) => holderIn(file, id), fences: new Map<string, Fence>() },
+      ];
       for (const { stores } of both) {
         await stores.projects.create({ project_id: 'p1', name: 'P', color: null }, 1);
         for (const id of SESSIONS.slice(0, 2)) await stores.sessions.create(newSession(id, { now: 2 }));
@@ -148,8 +162,8 @@ it('[AD3, CL4, DB1] memory and SQLite agree on any sequence of steps', async () 
         }
       }
       expect(histories[1]).toEqual(histories[0]);
-      const [memory, real] = await Promise.all(both.map(({ stores }) => everythingOf(stores)));
-      expect(real).toEqual(memory);
+      const [expected, real] = await Promise.all(both.map(everythingOf));
+      expect(real).toEqual(expected);
     } finally {
       sqlite.close();
     }
@@ -165,6 +179,6 @@ async function startedOf(stores: Stores): Promise<number[]> {
   return started;
 }
 
-async function everythingOf(stores: Stores): Promise<unknown> {
-  return (await openBench(async () => ({ stores, close: () => {} }))).everything();
+async function everythingOf({ stores, holder }: Pick<StoresBench, 'stores' | 'holder'>): Promise<unknown> {
+  return (await openBench(async () => ({ stores, holder, close: () => {} }))).everything();
 }

@@ -8,7 +8,12 @@ export const SESSION = '20260303_130002_aaaaaa';
 export const OTHER = '20260303_130002_bbbbbb';
 
 /** Makes empty stores over which the suite runs. */
-export type OpenStores = (alive: AliveProbe) => Promise<{ stores: Stores; close(): void }>;
+export type OpenStores = (alive: AliveProbe) => Promise<{
+  stores: Stores;
+  /** Who has the lease of a session. */
+  holder(sessionId: string): LeaseOwner | null;
+  close(): void;
+}>;
 
 export const runId = (n: number): string => n.toString(16).padStart(32, '0');
 
@@ -82,6 +87,7 @@ export const settlement = (fence: Fence, part: Partial<Settlement> = {}): Settle
 
 export interface StoresBench {
   stores: Stores;
+  holder(sessionId: string): LeaseOwner | null;
   /** Pids of processes that are proven dead. */
   dead: Set<number>;
   session(id?: string, part?: Partial<NewSession>): Promise<void>;
@@ -99,10 +105,11 @@ export interface StoresBench {
 /** Empty stores that are closed when the test has finished. */
 export async function openBench(open: OpenStores): Promise<StoresBench> {
   const dead = new Set<number>();
-  const { stores, close } = await open((process) => !dead.has(process.pid));
+  const { stores, holder, close } = await open((process) => !dead.has(process.pid));
   onTestFinished(close);
   const bench: StoresBench = {
     stores,
+    holder,
     dead,
 
     async session(id = SESSION, part = {}) {
@@ -137,7 +144,7 @@ export async function openBench(open: OpenStores): Promise<StoresBench> {
         sessions,
         admissions: await each((id) => stores.admissions.list(id, { pending: false, limit: 1_000 })),
         messages: await each((id) => stores.messages.list(id)),
-        holders: await each((id) => stores.leases.holder(id)),
+        holders: ids.map(holder),
         projects: await stores.projects.list(),
         tombstones: await stores.sessions.tombstones(),
       };

@@ -412,3 +412,17 @@ it('[HT1] a failure inside is told only to the log', async () => {
   const told = server.logs.filter((line) => line.level === 50);
   expect(JSON.stringify(told)).toContain('a secret from inside');
 });
+
+it('[HT1] what may stand in a field is said in words', async () => {
+  const server = await startTestServer();
+  const id = await server.session();
+  const said = async (method: string, address: string, body?: unknown) =>
+    (await server.call(method, address, body)).json.error;
+  const ofMessages = 'The query is malformed: "messages" must be "all" or be >= 0.';
+  expect(await said('GET', `/api/sessions/${id}?messages=-1`)).toBe(ofMessages);
+  expect(await said('GET', `/api/sessions/${id}?messages=some`)).toContain('"messages" must be "all" or be integer.');
+  expect(await said('GET', '/api/sessions?archived=yes')).toContain('"archived" must be one of "0", "1", "only".');
+  expect(await said('GET', '/api/sessions?limit=0')).toContain('"limit" must be >= 1.');
+  expect(await said('PATCH', `/api/sessions/${id}`, { model: 5 })).toContain('"model" must be string or be null.');
+  expect(await said('PATCH', `/api/sessions/${id}`, { pinned: 'yes' })).toContain('"pinned" must be boolean.');
+});

@@ -170,11 +170,20 @@ describe("[RU8] a provider's failure ends the turn as an error with a code", () 
 
   it('[RU8] a reader that takes its time is not a provider that stalls', async () => {
     provider.next({ text: ['a', 'b'] });
-    const runner = modelRunnerOn(providerAt(provider.baseUrl), { stallTimeoutS: 0.2 });
+    const stallTimeoutS = 0.2;
+    const runner = modelRunnerOn(providerAt(provider.baseUrl), { stallTimeoutS });
+    let taken = 0;
     const { end } = await drive(runner, turnOf('hi'), undefined, async () => {
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      // As long as a watch of the same patience takes that begins to wait only now: the runner's own would be over.
+      await new Promise<void>((resolve) => {
+        const watch = createStallWatch(new AbortController().signal, stallTimeoutS);
+        watch.onStop(resolve);
+        watch.waiting();
+      });
+      taken += 1;
     });
     expect(end.kind).toBe('completed');
+    expect(taken).toBeGreaterThan(2);
   });
 
   it('[RU8] however a turn ends, it leaves no listener on its signal and no timer', async () => {

@@ -22,7 +22,9 @@ export const shownIn = (readers: SseReader[], runId: string): string =>
     .map((event) => event.json.payload.text)
     .join('');
 
-/** Runs the rounds and expects that nothing was lost, doubled or run twice. */
+const CHUNKS = 40;
+
+/** Runs the rounds and expects that nothing was lost, doubled or run twice, and that most were killed in mid-stream. */
 export async function killRounds(options: { seed: number; rounds: number; sessionCount: number }): Promise<void> {
   const { seed, rounds, sessionCount } = options;
   const random = seededRandom(seed);
@@ -36,6 +38,7 @@ export async function killRounds(options: { seed: number; rounds: number; sessio
   }
   const accepted: { sessionId: string; runId: string; text: string; readers: SseReader[] }[] = [];
   let readers: SseReader[] = [];
+  let inMidStream = 0;
 
   for (let round = 0; round < rounds; round += 1) {
     readers = await Promise.all(
@@ -49,7 +52,7 @@ export async function killRounds(options: { seed: number; rounds: number; sessio
       }),
     );
     const sent = sessions.map(async (sessionId, index) => {
-      const text = `script:chunks=40,delay=4,id=r${round}s${index}`;
+      const text = `script:chunks=${CHUNKS},delay=4,id=r${round}s${index}`;
       const answer = await server.call('POST', `/api/sessions/${sessionId}/prompts`, { text });
       expect(answer.status, `seed ${seed}`).toBe(202);
       accepted.push({ sessionId, runId: answer.json.run_id, text, readers: [] });
@@ -59,17 +62,20 @@ export async function killRounds(options: { seed: number; rounds: number; sessio
       const reader = readers[sessions.indexOf(one.sessionId)]!;
       if (!one.readers.includes(reader)) one.readers.push(reader);
     }
-    // A random number of deltas has come: somewhere in the middle of five turns.
-    const wanted = Math.floor(random() * 150);
-    await until(`${wanted} deltas have come (seed ${seed})`, () => {
-      const deltas = readers.flatMap((reader) => reader.events).filter((event) => event.type === 'message.delta');
-      const ended = readers.every((reader) =>
-        reader.events.some((event) => event.type === 'message.complete' && event.json.payload.admission_id),
-      );
-      return deltas.length >= wanted || ended;
-    });
+    // A random number of deltas has come: somewhere in the middle of the turns of this round. What is replayed of
+    // earlier ones does not count.
+    const runs = new Set(accepted.slice(-sessionCount).map((one) => one.runId));
+    const seen = (type: string) =>
+      readers.flatMap((reader) => reader.events).filter((event) => event.type === type && runs.has(event.json.run_id));
+    const wanted = Math.floor(random() * 0.75 * CHUNKS * sessionCount);
+    await until(
+      `${wanted} deltas have come (seed ${seed})`,
+      () => seen('message.delta').length >= wanted || seen('message.complete').length === runs.size,
+    );
     await server.kill();
     await Promise.all(readers.map((reader) => reader.ended));
+    const ended = new Set(seen('message.complete').map((event) => event.json.run_id));
+    if (seen('message.delta').some((event) => !ended.has(event.json.run_id))) inMidStream += 1;
     server = await startChildServer({ home });
     // The first read after the restart has every prompt that had started and every character that was shown.
     for (const [index, sessionId] of sessions.entries()) {
@@ -84,6 +90,8 @@ export async function killRounds(options: { seed: number; rounds: number; sessio
     }
   }
 
+  console.info(`seed ${seed}: ${inMidStream} of ${rounds} rounds were killed in mid-stream`);
+  expect(inMidStream, `seed ${seed}`).toBeGreaterThan(rounds / 2);
   await until(
     'everything has ended',
     async () => {

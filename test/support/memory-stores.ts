@@ -3,13 +3,19 @@
  * over it and over SQLite; where the two disagree one of them is wrong.
  */
 import type { AliveProbe, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
+import type { LeaseOwner } from '../../server/core/lease-rules.ts';
 import { createMemoryAdmissions } from './memory-admissions.ts';
 import { createMemoryMessages } from './memory-search.ts';
 import { createMemorySessions } from './memory-sessions.ts';
 import { atomic, emptyState, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
 
+export interface MemoryStores extends Stores {
+  /** Who has the lease of a session: for tests to see, no part of the interface. */
+  holder(sessionId: string): LeaseOwner | null;
+}
+
 /** Empty stores. @param alive whether a process still lives */
-export function createMemoryStores(alive: AliveProbe): Stores {
+export function createMemoryStores(alive: AliveProbe): MemoryStores {
   const state = emptyState();
   return {
     sessions: createMemorySessions(state),
@@ -21,6 +27,7 @@ export function createMemoryStores(alive: AliveProbe): Stores {
     dataVersion: () => 0, // There is no other connection.
     probe: async () => {},
     close: () => {},
+    holder: (sessionId) => state.leases.get(sessionId) ?? null,
   };
 }
 
@@ -35,8 +42,6 @@ function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
           held?.pid === owner.pid && held.start === owner.start && held.liveSessionId === owner.liveSessionId;
         return ours && openOf(state, sessionId).length === 0 && state.leases.delete(sessionId);
       }),
-
-    holder: (sessionId) => atomic(() => state.leases.get(sessionId) ?? null),
   };
 }
 
