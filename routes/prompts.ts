@@ -107,7 +107,7 @@ export const promptRoutes =
       if (waited.kind === 'pending') {
         return reply.code(202).send({ ...accepted(waited.admission), reason: waited.reason });
       }
-      const json = `{"admission":${JSON.stringify(waited.admission)},"message":${waited.message ?? 'null'}}`;
+      const json = `{"admission":${JSON.stringify(waited.admission)},"message":${waited.message ?? 'null'}}\n`;
       return reply
         .code(200)
         .type('application/json; charset=utf-8')

@@ -142,7 +142,7 @@ export const sessionRoutes =
         const limit = messages === 'all' ? Number.MAX_SAFE_INTEGER : messages;
         const { rows, session } = await sessions.messages(request.params.id, { limit });
         if (isFresh(request, reply, etagOf(session))) return notModified(reply);
-        return sendJson(reply, `{"session":${JSON.stringify(session)},"messages":[`, rows, ']}');
+        return sendJson(reply, `{"session":${JSON.stringify(session)},"messages":[`, rows, ']}\n');
       },
     );
 
@@ -168,7 +168,7 @@ export const sessionRoutes =
         const page = await sessions.messages(request.params.id, { limit, before, after });
         if (isFresh(request, reply, etagOf(page.session))) return notModified(reply);
         const { revision } = page.session;
-        return sendJson(reply, '{"messages":[', page.rows, `],"has_more":${page.hasMore},"revision":${revision}}`);
+        return sendJson(reply, '{"messages":[', page.rows, `],"has_more":${page.hasMore},"revision":${revision}}\n`);
       },
     );
 

@@ -24,5 +24,8 @@ export function createValidatorCompiler(): FastifySchemaCompiler<object> {
   };
 }
 
-/** Answers are written as they are: the services make exactly what a client may see, and schemas document it. */
-export const serializerCompiler: FastifySerializerCompiler<unknown> = () => (data) => JSON.stringify(data);
+/**
+ * Answers are written as they are: the services make exactly what a client may see, and schemas document it. They end
+ * with a newline, for whoever reads them in a terminal.
+ */
+export const serializerCompiler: FastifySerializerCompiler<unknown> = () => (data) => `${JSON.stringify(data)}\n`;
