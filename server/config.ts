@@ -219,7 +219,8 @@ function readYaml(file: string): Record<string, unknown> {
 }
 
 function toPort(text: string): number {
-  if (!/^\d{1,5}$/.test(text)) throw new ConfigError(`--port must be a number from 0 to 65535, not "${text}".`);
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535)
+    throw new ConfigError(`--port must be a number from 0 to 65535, not "${text}".`);
   return Number(text);
 }
 

@@ -72,12 +72,14 @@ interface Flags {
 }
 
 async function serve(flags: Flags): Promise<void> {
-  const [{ createApp }, { loadConfig }, { startFailure }, { pino }] = await Promise.all([
-    import('./app.ts'),
-    import('./config.ts'),
-    import('./start-failure.ts'),
-    import('pino'),
-  ]);
+  const [{ createApp }, { isLoopback, loadConfig }, { createSignalHandler }, { startFailure }, { pino }] =
+    await Promise.all([
+      import('./app.ts'),
+      import('./config.ts'),
+      import('./signals.ts'),
+      import('./start-failure.ts'),
+      import('pino'),
+    ]);
   let config: Config | null = null;
   try {
     const { 'base-path': basePath, ...same } = flags;
@@ -88,24 +90,24 @@ async function serve(flags: Flags): Promise<void> {
     );
     for (const key of config.unknownKeys) log.warn({ key }, 'config.yaml has a key that Turnkeep does not use');
     const app = await createApp(config, log);
-    let stopping = false;
-    const stop = (signal: string): void => {
-      if (stopping) process.exit(1); // A second signal is immediate.
-      stopping = true;
-      log.info({ signal }, 'stopping');
-      app.close().then(
-        () => process.exit(0),
-        (error) => {
-          log.error({ err: error }, 'stopping failed');
-          process.exit(1);
-        },
-      );
-    };
+    const stop = createSignalHandler({
+      close: () => app.close(),
+      exit: (code) => process.exit(code),
+      monotonic: () => performance.now(),
+      log,
+    });
     process.on('SIGTERM', stop);
     process.on('SIGINT', stop);
     const port = await app.listen();
     process.stdout.write(`TURNKEEP_READY port=${port}\n`);
     log.info({ host: config.server.host, port, home: config.home }, 'listening');
+    // For a person at a terminal; a program reads the two lines above.
+    if (process.stderr.isTTY) {
+      const address = `http://${isLoopback(config.server.host) ? '127.0.0.1' : config.server.host}:${port}${config.server.base_path}/`;
+      process.stderr.write(
+        `\n  Turnkeep is ready: ${address}\n  Everything is kept in ${config.home}. Ctrl-C stops.\n\n`,
+      );
+    }
   } catch (error) {
     const sentence = startFailure(error, config);
     if (sentence !== null) fail(sentence);

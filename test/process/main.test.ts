@@ -101,10 +101,16 @@ describe('stopping', () => {
     const turn = await startTurn(server);
     server.process.kill('SIGTERM');
     await until('it drains', async () => (await server.call('GET', '/health')).json.draining);
-    const asked = performance.now();
-    server.process.kill('SIGTERM');
-    expect(await server.exited).toBe(1);
-    expect(performance.now() - asked).toBeLessThan(5_000);
+    // One key press in a terminal is two signals at once; a second wish comes later.
+    let code: unknown = null;
+    void server.exited.then((how) => {
+      code = how;
+    });
+    await until('a later signal has ended it', () => {
+      if (code === null) server.process.kill('SIGTERM');
+      return code !== null;
+    });
+    expect(code).toBe(1);
     const next = await serveMain(home);
     const { messages } = (await next.call('GET', `${turn.address}/messages`)).json;
     expect(messages[1].content.startsWith(turn.shown())).toBe(true);

@@ -68,7 +68,10 @@ export function answerCodeOf(problem: Problem): AnswerCode {
   // A request that is too large for the account's rate is too large for ever: the status knows better than the word.
   if (problem.status === 413) return 'context_too_long';
   const word = problem.codes.find((candidate) => Object.hasOwn(BY_WORD, candidate));
-  if (word) return BY_WORD[word]!;
+  const meaning = word === undefined ? null : BY_WORD[word]!;
+  // A word that says no more than that something failed gives way to a status that says what.
+  const vague = meaning === 'provider_error' && problem.status !== null && problem.status in BY_STATUS;
+  if (meaning !== null && !vague) return meaning;
   const worded = BY_WORDING.find(
     ({ statuses, pattern }) => statuses.includes(problem.status) && pattern.test(problem.text ?? ''),
   );

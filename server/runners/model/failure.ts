@@ -100,7 +100,7 @@ function ofAnswer(problem: Problem, context: FailureContext): TurnError {
   const code = answerCodeOf(problem);
   const status = problem.status ? ` (HTTP ${problem.status})` : '';
   const words = problem.text ? oneLine(redactKey(problem.text, provider.apiKey)) : '';
-  const said = words ? ` It said: "${words}"` : '';
+  const said = words ? ` It said: "${words}".` : '';
   switch (code) {
     case 'rate_limited': {
       const wait = problem.retryAfter;
