@@ -16,6 +16,9 @@ import { createWelcome } from './welcome.js';
 
 const ROWS = 100;
 const PAGE = 50;
+/** With no more titles than this that match, the text of conversations is searched as well. */
+const FEW_TITLES = 5;
+const HITS = 20;
 /** When to look again at a session that the server will not stream now, in milliseconds. */
 const UNAVAILABLE_MS = 5_000;
 
@@ -29,6 +32,9 @@ const api = createApi({ onUnauthorized: () => dispatch({ type: 'auth', auth: 'ne
 
 /** The model for a conversation that does not exist yet. */
 let chosenModel = null;
+
+/** Conversations that are being deleted from here, or have been: their messages are not asked for. */
+const removing = new Set();
 
 // ---------------------------------------------------------------- the stream
 
@@ -54,13 +60,14 @@ async function loadRows() {
   const { open } = state();
   if (open === null || open.gone !== null || open.loading || open.wanted <= open.loaded) return;
   const { sessionId } = open;
+  if (removing.has(sessionId)) return;
   dispatch({ type: 'rows.requested', sessionId });
   try {
     const page = await api.get(`api/sessions/${sessionId}/messages?limit=${ROWS}`);
     dispatch({ type: 'rows.loaded', sessionId, ...page });
   } catch (failure) {
     if (failure.status === 404 || failure.status === 400) {
-      const reason = failure.status === 404 ? 'There is no such conversation.' : failure.message;
+      const reason = failure.status === 404 ? null : failure.message;
       dispatch({ type: 'session.gone', sessionId, reason });
       return;
     }
@@ -85,7 +92,21 @@ async function fetchList(q, query, append) {
     dispatch({ type: 'list.loaded', q, append, ...page });
   } catch {
     setTimeout(() => dispatch({ type: 'list.failed', q }), 2000);
+    return;
   }
+  if (!append && q !== '') await loadHits(q);
+}
+
+/** Looks into the text of conversations when their titles tell little. */
+async function loadHits(q) {
+  const { list } = state();
+  if (list.q !== q) return;
+  let hits = [];
+  if (list.sessions.length <= FEW_TITLES) {
+    const answer = await api.get(`api/search?q=${encodeURIComponent(q)}&limit=${HITS}`).catch(() => null);
+    hits = answer?.hits ?? null;
+  }
+  dispatch({ type: 'hits.loaded', q, hits });
 }
 
 async function loadMore() {
@@ -121,11 +142,38 @@ async function rename(sessionId, title) {
 }
 
 async function remove(sessionId) {
+  removing.add(sessionId);
   const removed = await attempt(async () => {
     await api.remove(`api/sessions/${sessionId}?stop=1`);
     return true;
   });
-  if (removed && state().open?.sessionId === sessionId) location.hash = '#/';
+  if (!removed) {
+    removing.delete(sessionId);
+    void loadRows();
+    return;
+  }
+  const { activeElement } = document;
+  const isFocusLost =
+    !activeElement?.closest('main, aside, dialog') || activeElement.closest(`[data-session="${sessionId}"]`);
+  if (state().open?.sessionId === sessionId) {
+    location.hash = '#/';
+    route();
+  }
+  if (!isFocusLost) return;
+  if (app.classList.contains('menu-open')) focusMenu();
+  else focusMessage();
+}
+
+/** Goes to the message box, as it is to be now. */
+function focusMessage() {
+  draw();
+  composer.focus();
+}
+
+function startNew() {
+  location.hash = '#/';
+  route();
+  focusMessage();
 }
 
 async function chooseModel(model) {
@@ -176,7 +224,11 @@ function showMenu(isOpen) {
   app.classList.toggle('menu-open', isOpen);
   byId('backdrop').hidden = !isOpen;
   header.menuOpen(isOpen);
-  if (isOpen) byId('list-tools').querySelector('button').focus();
+  if (isOpen) focusMenu();
+}
+
+function focusMenu() {
+  byId('list-tools').querySelector('button').focus();
 }
 
 // ---------------------------------------------------------------- the parts
@@ -201,18 +253,14 @@ const sessionList = createSessionList({
     more: loadMore,
     rename,
     remove,
-    create() {
-      location.hash = '#/';
-      showMenu(false);
-      composer.focus();
-    },
+    create: startNew,
   },
 });
 const conversation = createConversation({
   root: byId('conversation'),
   scroll: byId('scroll'),
   welcome: welcome.element,
-  actions: { older: loadOlder, again: (text) => composer.offer(text), answer: answerRequest },
+  actions: { older: loadOlder, again: (text) => composer.offer(text), answer: answerRequest, create: startNew },
 });
 const composer = createComposer({
   root: byId('composer'),
@@ -293,9 +341,19 @@ function announce(before, now) {
 
 let drawn = state();
 let unavailableTimer = null;
+/** Whether the connection was lost and is not back yet. */
+let wasDown = false;
+
+function followConnection({ kind }) {
+  if (kind === 'reconnecting' || kind === 'offline') wasDown = true;
+  if (kind !== 'live' || !wasDown) return;
+  wasDown = false;
+  composer.reconnected();
+}
 
 store.subscribe((now) => {
   announce(drawn, now);
+  followConnection(now.connection);
   const previous = drawn;
   drawn = now;
   if (frame === 0) frame = requestAnimationFrame(draw);
@@ -328,6 +386,8 @@ async function begin() {
   logout.hidden = !status?.auth_required;
   if (state().open === null && sessionInHash() !== null) dispatch({ type: 'session.open', sessionId: sessionInHash() });
   dispatch({ type: 'auth', auth: 'ok' });
+  // On a touch screen this would open the keyboard over the page.
+  if (!window.matchMedia('(pointer: coarse)').matches) focusMessage();
   stream.restart();
   void loadModels();
   void loadRows();

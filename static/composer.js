@@ -10,7 +10,7 @@ const KEPT = 'Your text is still here.';
  * @param api requests
  * @param actions `created(session)` (a session was made for the first message), `model()` (chosen for it),
  *   `sent()`, `cancelled(sessionId, admissionId)`, `notice(text)`
- * @returns `render(open)`, `send(text?)`, `offer(text)`, `focus()`
+ * @returns `render(open)`, `focus()`, `reconnected()`, `offer(text)`, `sendText(text)`
  */
 export function createComposer({ root, api, actions }) {
   const drafts = createDrafts({ saveDraft: (id, draft) => api.patch(`api/sessions/${id}`, { draft }) });
@@ -90,7 +90,7 @@ export function createComposer({ root, api, actions }) {
     if (box.sending || box.text.trim() === '' || open?.gone) return;
     const { text } = box;
     const requestId = drafts.requestFor(id);
-    Object.assign(box, { sending: true, error: '' });
+    Object.assign(box, { sending: true, error: '', unreachable: false });
     refresh();
     try {
       if (id === NEW) {
@@ -112,7 +112,7 @@ export function createComposer({ root, api, actions }) {
     } catch (failure) {
       if (failure.code === 'admission_conflict' || failure.code === 'idempotency_conflict') drafts.spent(id);
       const kept = failure.kind === 'network' ? `${KEPT} Send it again when the connection is back.` : KEPT;
-      box.error = `${failure.message} ${kept}`;
+      Object.assign(box, { error: `${failure.message} ${kept}`, unreachable: failure.kind === 'network' });
     } finally {
       box.sending = false;
       refresh();
@@ -125,6 +125,8 @@ export function createComposer({ root, api, actions }) {
     const { sessionId } = open;
     stopping = open.session?.run?.run_id ?? run?.id ?? '';
     render(open);
+    // The button goes; whoever used the keyboard is not to be left nowhere.
+    area.focus();
     try {
       // With its number, so that a turn that begins at this moment is not the one that is stopped.
       const body = run?.generation ? { generation: run.generation } : {};
@@ -209,6 +211,11 @@ export function createComposer({ root, api, actions }) {
   return {
     render,
     focus: () => area.focus(),
+    /** The server is there again: what says otherwise goes. */
+    reconnected() {
+      drafts.reconnected();
+      refresh();
+    },
     /** Puts a text into an empty box; a text that is there already stays in front of it. */
     offer(text) {
       const before = area.value.trim() === '' ? '' : `${area.value}\n\n`;

@@ -12,17 +12,25 @@ import { longTime, shortTime } from './times.js';
 /** Nearer to the end than this, in pixels, the conversation follows what arrives. */
 const NEAR_PX = 80;
 
+const GONE = { deleted: 'This conversation was deleted.', missing: 'There is no conversation here.' };
+
 /**
  * @param root where turns go
  * @param scroll the element that scrolls
- * @param actions `older()`, `again(text)`, `answer(requestId, body)`
+ * @param actions `older()`, `again(text)`, `answer(requestId, body)`, `create()`
  * @param welcome the element to show while there is nothing
  * @returns `render(open)` and `follow()`, which goes to the end
  */
 export function createConversation({ root, scroll, actions, welcome }) {
   const older = h('button.older', { type: 'button', hidden: true, onclick: loadOlder }, 'Show earlier messages');
   const turns = h('div.turns');
-  const gone = h('p.gone', { hidden: true });
+  const goneText = h('p');
+  const gone = h(
+    'div.gone',
+    { hidden: true },
+    goneText,
+    h('button', { type: 'button', onclick: () => actions.create() }, 'New conversation'),
+  );
   const loading = h('p.loading', { hidden: true }, 'Loading…');
   const jump = h('button.jump', { type: 'button', hidden: true, onclick: () => follow() }, icon('down'), 'Latest');
   root.append(older, gone, loading, turns, welcome);
@@ -73,14 +81,15 @@ export function createConversation({ root, scroll, actions, welcome }) {
     return prompt ? () => actions.again(prompt) : null;
   };
 
-  function nodeOf(open, item, counts) {
+  function nodeOf(open, item, counts, marked) {
     const known = nodes.get(item.key);
     if (item.kind === 'prompt') return known ?? { node: userTurn(item.text, null), parts: [] };
     if (item.kind === 'row') {
-      const parts = [item.row, ...item.results];
+      const hasMarker = marked.has(item.row.run_id);
+      const parts = [item.row, ...item.results, hasMarker];
       const first = countReasoning(counts, item.row);
       if (known?.parts?.length === parts.length && known.parts.every((part, at) => part === parts[at])) return known;
-      return { node: rowNode(open, item, opened, first, again(open, item.row.run_id)), parts };
+      return { node: rowNode(item, opened, first, again(open, item.row.run_id), hasMarker), parts };
     }
     const turn = known ?? createLiveTurn(item.run.id, opened, actions.answer);
     turn.update(item.run, item.requests, again(open, item.run.id));
@@ -90,9 +99,10 @@ export function createConversation({ root, scroll, actions, welcome }) {
   function reconcile(open) {
     const next = new Map();
     const counts = new Map();
+    const marked = new Set(open.rows.filter(isMarker).map((row) => row.run_id));
     let place = turns.firstChild;
     for (const item of displayItems(open)) {
-      const entry = nodeOf(open, item, counts);
+      const entry = nodeOf(open, item, counts, marked);
       next.set(item.key, entry);
       if (entry.node === place) place = place.nextSibling;
       else turns.insertBefore(entry.node, place);
@@ -122,7 +132,7 @@ export function createConversation({ root, scroll, actions, welcome }) {
       }
       older.hidden = !open?.hasOlder || open.gone !== null;
       gone.hidden = !open?.gone;
-      setText(gone, open?.gone === 'deleted' ? 'This conversation was deleted.' : (open?.gone ?? ''));
+      setText(goneText, GONE[open?.gone] ?? open?.gone ?? '');
       loading.hidden = !open || open.gone !== null || open.loaded > 0 || nodes.size > 0;
       welcome.hidden = open !== null && (open.gone !== null || open.loaded === 0 || nodes.size > 0);
       if (stay) follow();
@@ -153,7 +163,8 @@ function parseArguments(text) {
   }
 }
 
-function rowNode(open, { row, results }, opened, reasoningIndex, again) {
+/** @param hasMarker a marker of its run says how it ended */
+function rowNode({ row, results }, opened, reasoningIndex, again, hasMarker) {
   if (row.role === 'user') return withRow(userTurn(row.content, row.timestamp), row);
   const turn = h('article.turn.assistant', { 'aria-label': 'Agent' });
   if (row.role === 'tool') {
@@ -190,8 +201,8 @@ function rowNode(open, { row, results }, opened, reasoningIndex, again) {
     turn.append(tool.element);
   }
   const end = endOf(row.status, row.error);
-  const hasMarker = open.rows.some((other) => other.run_id === row.run_id && isMarker(other));
-  if (end) turn.append(createNote(end, hasMarker ? null : again));
+  // One note for one thing: the marker says the same, and why. A failure says more than the marker does.
+  if (end && (!hasMarker || end.kind === 'error')) turn.append(createNote(end, hasMarker ? null : again));
   if (row.content && !row.tool_calls?.length) turn.append(footOf(row));
   return withRow(turn, row);
 }
@@ -205,7 +216,7 @@ function withRow(node, row) {
 function footOf(row) {
   const at = h('time', { datetime: new Date(row.timestamp * 1000).toISOString(), title: longTime(row.timestamp) });
   at.textContent = shortTime(row.timestamp, Date.now() / 1000);
-  if (at.textContent === 'now' || at.textContent.endsWith('min')) {
+  if (at.textContent === 'now' || at.textContent.endsWith('ago')) {
     at.textContent = new Date(row.timestamp * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
   }
   return h(

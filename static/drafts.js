@@ -75,6 +75,8 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       found = {
         text: stored?.text ?? '',
         error: '',
+        /** Whether `error` says that the server could not be reached. */
+        unreachable: false,
         sending: false,
         requestId: stored?.requestId ?? null,
         requestText: stored?.requestText ?? null,
@@ -135,6 +137,11 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       if (one.text === text) one.text = '';
       keep(id);
       later(id, 0);
+    },
+
+    /** The server is there again: errors that say otherwise go. */
+    reconnected() {
+      for (const one of boxes.values()) if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
     },
 
     /** A request id is spent: the server knows it for another prompt. */

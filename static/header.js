@@ -22,7 +22,8 @@ export function createHeader({ root, banner, actions }) {
   });
   const word = h('span');
   const pill = h('span.connection', { role: 'status' }, h('i', { 'aria-hidden': 'true' }), word);
-  root.append(menu, h('div.title-box', {}, title, rename), h('label.model', {}, select), pill);
+  const modelMenu = h('label.model', {}, select);
+  root.append(menu, h('div.title-box', {}, title, rename), modelMenu, pill);
 
   const sentence = h('span');
   const retry = h('button', { type: 'button', onclick: () => actions.retry() }, 'Try now');
@@ -56,35 +57,36 @@ export function createHeader({ root, banner, actions }) {
     const key = JSON.stringify([models, chosen]);
     if (key === modelsKey) return;
     modelsKey = key;
-    const label = (id) => models?.models.find((model) => model.id === id)?.label ?? id;
-    const options = [h('option', { value: '' }, models ? `${label(models.default)} · default` : 'Default model')];
-    for (const model of models?.models ?? []) options.push(h('option', { value: model.id }, model.label));
-    if (chosen && !models?.models.some((model) => model.id === chosen)) {
+    const isDefault = !chosen || chosen === models?.default;
+    const options = [h('option', { value: '' }, defaultLabel(models)), ...modelOptions(models)];
+    if (!isDefault && !models?.models.some((model) => model.id === chosen)) {
       options.push(h('option', { value: chosen }, `${chosen} (not available)`));
     }
     select.replaceChildren(...options);
-    select.value = chosen ?? '';
+    select.value = isDefault ? '' : chosen;
+    select.title = (isDefault ? models?.default : chosen) ?? '';
     select.disabled = models === null;
   }
 
   function renderConnection() {
     const seconds = Math.max(0, Math.ceil(((connection.at ?? 0) - Date.now()) / 1000));
-    const when = seconds > 0 ? ` in ${seconds} s` : '…';
+    const when = seconds > 0 ? ` in ${seconds} s.` : '…';
     const down = connection.kind === 'reconnecting' || connection.kind === 'offline';
     const words = { live: 'live', connecting: 'connecting…', reconnecting: 'reconnecting…', offline: 'offline' };
     pill.dataset.state = connection.kind;
     setText(word, words[connection.kind]);
     banner.hidden = !down;
     if (!down) return;
-    const why = connection.kind === 'offline' ? 'This device is offline.' : 'Connection interrupted.';
-    setText(sentence, `${why} Reconnecting${when} What runs on the server goes on.`);
+    const isOffline = navigator.onLine === false;
+    setText(sentence, isOffline ? 'This device is offline.' : `Connection interrupted. Reconnecting${when}`);
   }
   setInterval(renderConnection, 1000);
 
   return {
     render(state, chosen) {
       open = state.open;
-      const name = open === null ? 'New conversation' : open.gone ? 'Gone' : titleOf(open.session);
+      const name = nameOf(open);
+      modelMenu.hidden = Boolean(open?.gone);
       setText(title, name);
       rename.hidden = open === null || open.gone !== null || open.session === null;
       renderModels(state.models, open === null ? chosen : (open.session?.model ?? null));
@@ -95,4 +97,41 @@ export function createHeader({ root, banner, actions }) {
     menuOpen: (isOpen) => menu.setAttribute('aria-expanded', String(isOpen)),
     focusMenu: () => menu.focus(),
   };
+}
+
+function nameOf(open) {
+  if (open === null) return 'New conversation';
+  if (open.gone === null) return titleOf(open.session);
+  return open.gone === 'deleted' ? 'Deleted conversation' : 'No conversation';
+}
+
+function defaultLabel(models) {
+  if (models === null) return 'Default model';
+  const model = models.models.find((one) => one.id === models.default);
+  if (!model) return models.default === '' ? 'No model' : `${models.default} · default`;
+  return `${model.label}${model.source === 'builtin' ? '' : ` (${model.provider})`} · default`;
+}
+
+const TROUBLE = { unreachable: 'cannot be reached', loading: 'loading', unauthorized: 'not authorized' };
+
+/** All models but the default, by provider, and in place of what a provider does not say why it does not. */
+function modelOptions(models) {
+  const options = [];
+  const groups = new Map();
+  const group = (name) => {
+    if (!groups.has(name)) groups.set(name, h('optgroup', { label: name }));
+    return groups.get(name);
+  };
+  for (const { id, label, provider, source } of models?.models ?? []) {
+    if (id === models.default) continue;
+    const option = h('option', { value: id }, label);
+    if (source === 'builtin') options.push(option);
+    else group(provider).append(option);
+  }
+  for (const { name, status, error } of models?.providers ?? []) {
+    if (status === 'ok') continue;
+    const reason = `${TROUBLE[status] ?? status}${error ? `: ${error}` : ''}`;
+    group(name).append(h('option', { disabled: true, value: `${name} ${status}` }, `${name}: ${reason}`));
+  }
+  return [...options, ...groups.values()];
 }

@@ -17,8 +17,8 @@ export function createSessionList({ tools, root, actions }) {
   let searchTimer = null;
   const search = h('input', {
     type: 'search',
-    placeholder: 'Search titles',
-    'aria-label': 'Search conversations by title',
+    placeholder: 'Search',
+    'aria-label': 'Search conversations',
     oninput: () => {
       clearTimeout(searchTimer);
       searchTimer = setTimeout(() => actions.search(search.value.trim()), 200);
@@ -31,7 +31,22 @@ export function createSessionList({ tools, root, actions }) {
   const list = h('ul');
   const empty = h('p.list-empty', { hidden: true });
   const more = h('button.more', { type: 'button', hidden: true, onclick: () => actions.more() }, 'Show more');
-  root.append(list, empty, more);
+  const hits = h('ul', {});
+  const hitsBox = h('section.hits', { hidden: true, 'aria-labelledby': 'hits-name' });
+  hitsBox.append(h('h2', { id: 'hits-name' }, 'In conversations'), hits);
+  root.append(list, empty, more, hitsBox);
+
+  let shownHits = '';
+  /** Conversations whose text matches, each once and not those that stand above already. */
+  function renderHits({ hits: found, sessions }) {
+    const seen = new Set(sessions.map((session) => session.session_id));
+    const fresh = (found ?? []).filter(({ session_id: id }) => !seen.has(id) && seen.add(id));
+    const key = JSON.stringify(fresh);
+    if (key === shownHits) return;
+    shownHits = key;
+    hitsBox.hidden = fresh.length === 0;
+    hits.replaceChildren(...fresh.map(hitItem));
+  }
 
   function createItem(id) {
     const title = h('span.session-title');
@@ -131,7 +146,21 @@ export function createSessionList({ tools, root, actions }) {
       more.hidden = state.next === null;
       more.disabled = state.loading;
       empty.hidden = state.sessions.length > 0 || state.loaded < state.wanted;
-      setText(empty, state.q === '' ? 'No conversations yet.' : 'No title matches.');
+      renderHits(state);
+      const isNothing = state.hits?.length === 0;
+      setText(empty, state.q === '' ? 'No conversations yet.' : isNothing ? 'Nothing matches.' : 'No title matches.');
     },
   };
 }
+
+const hitItem = (hit) =>
+  h(
+    'li',
+    {},
+    h(
+      'a.hit',
+      { href: `#/s/${hit.session_id}` },
+      h('span.hit-title', {}, titleOf(hit)),
+      h('span.hit-snippet', { dir: 'auto' }, hit.snippet),
+    ),
+  );

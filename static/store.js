@@ -27,6 +27,8 @@ const emptyList = (q) => ({
   loading: false,
   /** Sessions that changed while a page of the list was on its way: newer than that page. */
   touched: {},
+  /** What the full text search found; null while that is not known. */
+  hits: null,
 });
 
 /** A conversation of which only the id is known. */
@@ -47,7 +49,7 @@ export const openConversation = (sessionId) => ({
   lost: false,
   /** Why the server will not stream this session now: a code of its catalogue. */
   unavailable: null,
-  /** Why there is nothing to show: `deleted`, or the sentence of the refusal. */
+  /** Why there is nothing to show: `deleted`, `missing` (it was never seen here), or the sentence of the refusal. */
   gone: null,
   wanted: 1,
   loaded: 0,
@@ -70,7 +72,9 @@ export function reduce(state, action) {
     case 'session.open':
       return { ...state, open: action.sessionId === null ? null : openConversation(action.sessionId) };
     case 'list.search':
-      return { ...state, list: { ...emptyList(action.q), sessions: state.list.sessions } };
+      return { ...state, list: searched(state.list, action.q) };
+    case 'hits.loaded':
+      return action.q === state.list.q ? { ...state, list: { ...state.list, hits: action.hits } } : state;
     case 'list.requested':
       return { ...state, list: { ...state.list, loading: true, touched: {}, requested: state.list.wanted } };
     case 'list.loaded':
@@ -91,6 +95,11 @@ function withOpen(state, sessionId, change) {
   return open === state.open ? state : { ...state, open };
 }
 
+const goneFor = (open, reason) => ({ ...open, gone: reason, runs: [], requests: [], queue: [] });
+
+/** Why the server has no such conversation: what was never seen here may never have been. */
+const absence = (open) => (open.session === null && open.loaded === 0 ? 'missing' : 'deleted');
+
 function reduceConversation(open, action) {
   switch (action.type) {
     case 'rows.requested':
@@ -108,7 +117,7 @@ function reduceConversation(open, action) {
     case 'session.known':
       return { ...open, session: withoutEndedRun(open, action.session) };
     case 'session.gone':
-      return { ...open, gone: action.reason, runs: [], requests: [], queue: [] };
+      return goneFor(open, action.reason ?? absence(open));
     case 'prompt.cancelled':
       return { ...open, queue: open.queue.filter((one) => one.admission_id !== action.admission_id) };
     case 'request.answered':
@@ -119,6 +128,9 @@ function reduceConversation(open, action) {
 }
 
 // ---------------------------------------------------------------- the list
+
+/** The list for another search; what is shown stays until its answer is there. */
+const searched = (list, q) => ({ ...emptyList(q), sessions: list.sessions, hits: q === '' ? null : list.hits });
 
 const activityOf = (session) => session.last_message_at ?? session.created_at;
 
@@ -144,7 +156,8 @@ function listChanged(list, { session_id: id, session, reason }) {
   if (reason === 'deleted' || !session) {
     const sessions = list.sessions.filter((one) => one.session_id !== id);
     const total = list.total - (list.sessions.length - sessions.length);
-    return { ...list, sessions, total, touched: { ...list.touched, [id]: null } };
+    const hits = list.hits?.filter((hit) => hit.session_id !== id) ?? null;
+    return { ...list, sessions, total, hits, touched: { ...list.touched, [id]: null } };
   }
   const known = list.sessions.some((one) => one.session_id === id);
   const sessions = upsert(list.sessions, session, list);
@@ -206,7 +219,7 @@ function applySessionEvent(open, { type, payload }) {
     case 'session.reset':
       return resetTo(open, payload.reason);
     case 'session.deleted':
-      return { ...open, gone: 'deleted', runs: [], requests: [], queue: [] };
+      return goneFor(open, absence(open));
     case 'request.open':
       if (open.requests.some((one) => one.id === payload.id)) return open;
       return { ...open, requests: [...open.requests, payload] };

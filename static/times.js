@@ -4,7 +4,7 @@
 export function shortTime(seconds, now) {
   const age = now - seconds;
   if (age < 60) return 'now';
-  if (age < 3600) return `${Math.floor(age / 60)} min`;
+  if (age < 3600) return `${Math.floor(age / 60)} min ago`;
   const date = new Date(seconds * 1000);
   const today = new Date(now * 1000);
   if (date.toDateString() === today.toDateString()) {

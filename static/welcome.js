@@ -25,13 +25,13 @@ export function createWelcome({ onExample }) {
     h(
       'p',
       {},
-      'Any OpenAI-compatible server works. Put this into config.yaml in the home of the server and start it again:',
+      'Any OpenAI-compatible server works. Put this into the file config.yaml in the home of the server, which is ~/.turnkeep unless it was started with another, and start the server again:',
     ),
     h('pre', { tabindex: '0' }, CONFIG),
     h(
       'p',
       {},
-      'Ollama, LM Studio and llama-server on the same machine are found by themselves: they appear in the list of models at the top. The section “Connecting a model” of the README says more.',
+      'Ollama, LM Studio and llama-server on the same machine need no file: the server looks for them when it starts, and those that run appear in the list of models at the top. The section “Connecting a model” of the README says more.',
     ),
   );
   const element = h(

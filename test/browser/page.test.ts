@@ -2,6 +2,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Locator } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { markerRow } from '../../server/core/marker.ts';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { createEchoRunner, createScriptedRunner } from '../support/scripted-runner.ts';
@@ -40,6 +41,9 @@ const isSettled = (page: OpenPage) =>
   });
 
 const item = (page: OpenPage, title: string): Locator => page.locator('.session', { hasText: title });
+
+/** Whether the message box has the focus. */
+const hasFocus = async (page: OpenPage) => (await page.locator('#message:focus').count()) === 1;
 
 /** The text of an element. */
 const textIn = async (where: Locator): Promise<string> => (await where.textContent()) ?? '';
@@ -296,6 +300,26 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     expect(await box(page).inputValue()).toBe('please');
   });
 
+  test('[UI3] a recovered turn is explained by one note', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const id = await server.session();
+    const page = await browser.open(server.url);
+    await page.route('**/messages?*', (route) => {
+      const run_id = 'run_1';
+      const said = { id: 'run_1.1', role: 'assistant', content: 'half', timestamp: 2, run_id, status: 'partial' };
+      const messages = [
+        { id: 'run_1.0', role: 'user', content: 'talk', timestamp: 1, run_id },
+        { ...said, recovered: true },
+        markerRow(run_id, 3, 'process_restart', 'recovered'),
+      ];
+      return route.fulfill({ json: { messages, has_more: false, revision: 3 } });
+    });
+    await page.goto(`${server.url}/#/s/${id}`);
+    await page.locator('.note').first().waitFor();
+    expect(await page.locator('.note').allInnerTexts()).toEqual([expect.stringContaining('Response interrupted')]);
+    expect(await page.getByRole('button', { name: 'Edit and send again' }).count()).toBe(1);
+  });
+
   test('[UI4] nothing that a model writes becomes active or looks like the page', async () => {
     const evil = [
       '<script>window.pwned = 1</script>',
@@ -499,6 +523,107 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     await shows(page, 'said before the stop echo: typed while away');
   });
 
+  test('[UI5] what says that the server cannot be reached goes when it can', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const relay = await createTcpRelay(server.url);
+    const page = await openSession(relay, await server.session());
+    await isLive(page);
+    relay.cut();
+    await page.locator('#banner').waitFor();
+    expect(await textIn(page.locator('#banner > span'))).toMatch(
+      /^Connection interrupted\. Reconnecting( in \d+ s\.|…)$/,
+    );
+    await send(page, 'keep this');
+    const error = page.locator('#composer-error');
+    await until('the error is told', async () => (await textIn(error)).includes('could not be reached'));
+    relay.mend();
+    await isLive(page);
+    await until('the error is gone', async () => (await textIn(error)) === '');
+    expect(await box(page).inputValue()).toBe('keep this');
+  });
+
+  test('[UI6] a search finds what was said, too, and opens it', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    await server.session({ title: 'Zebra crossings' });
+    const id = await server.session({ title: 'Plain' });
+    await server.ask(id, 'tell me of the zebra');
+    const page = await browser.open(server.url);
+    await page.getByLabel('Search conversations').fill('zebra');
+    const hit = page.locator('.hits .hit');
+    await hit.waitFor();
+    expect(await page.locator('.session-title').allInnerTexts()).toEqual(['Zebra crossings']);
+    expect(await textIn(page.locator('.hits h2'))).toBe('In conversations');
+    expect(await textIn(hit.locator('.hit-title'))).toBe('Plain');
+    await hit.click();
+    await shows(page, 'echo: tell me of the zebra');
+    await page.getByLabel('Search conversations').fill('quagga');
+    await page.getByText('Nothing matches.').waitFor();
+    expect(await page.locator('.hits').isHidden()).toBe(true);
+  });
+
+  test('[UI6] an id that never was is said to be empty, and leads to a new conversation', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const page = await openSession(server, 'never_was');
+    await page.getByText('There is no conversation here.').waitFor();
+    expect(await page.locator('.model').isHidden()).toBe(true);
+    await page.locator('.gone').getByRole('button', { name: 'New conversation' }).click();
+    await until('the box has the focus', () => hasFocus(page));
+    expect(await page.locator('.model').isVisible()).toBe(true);
+  });
+
+  test('[UI6] the focus is in the message box at first, after a stop and after a delete', async () => {
+    const script = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: script.runner } });
+    const touch = await browser.open(server.url, { hasTouch: true, isMobile: true });
+    await isLive(touch);
+    expect(await hasFocus(touch)).toBe(false);
+    await server.session({ title: 'to stop' });
+    const page = await browser.open(server.url);
+    await isLive(page);
+    expect(await hasFocus(page)).toBe(true);
+    await item(page, 'to stop').locator('a').click();
+    await isLive(page);
+    for (const turn of [0, 1]) {
+      await send(page, `talk ${turn}`);
+      (await script.turn(turn)).text('half');
+      await page.locator('.live .markdown').waitFor();
+      if (turn === 1) break;
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await isSettled(page);
+      expect(await hasFocus(page)).toBe(true);
+    }
+    // The messages of what is being deleted are not asked for.
+    await item(page, 'to stop').hover();
+    await item(page, 'to stop').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await item(page, 'to stop').waitFor({ state: 'detached' });
+    await until('the box has the focus', () => hasFocus(page));
+    expect(page.problems).toEqual([]);
+  });
+
+  test('[UI6] the model menu names each model once, by provider, and says which provider is missing', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const page = await browser.open('about:blank');
+    const model = (provider: string) => ({ id: `${provider}/m`, label: 'm', provider, source: 'configured' });
+    const models = {
+      default: 'one/m',
+      models: [model('one'), model('two')],
+      providers: [
+        { name: 'one', status: 'ok' },
+        { name: 'three', status: 'unreachable', error: 'ECONNREFUSED' },
+      ],
+    };
+    await page.route('**/api/models', (route) => route.fulfill({ json: models }));
+    await page.goto(server.url);
+    await page.locator('.model optgroup').first().waitFor({ state: 'attached' });
+    const shown = page.locator('.model').locator('option, optgroup');
+    expect(
+      await shown.evaluateAll((all) =>
+        all.map((one) => (one.matches(':disabled') ? '-' : '') + (one.getAttribute('label') ?? one.textContent)),
+      ),
+    ).toEqual(['m (one) · default', 'two', 'm', 'three', '-three: cannot be reached: ECONNREFUSED']);
+  });
+
   test('[UI6] conversations are made, opened, renamed and deleted, live in every page', async () => {
     const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
     const [page, other] = await Promise.all([browser.open(server.url), browser.open(server.url)]);
@@ -519,9 +644,9 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     await item(other, 'Green apples').waitFor();
     await until('the title is told', async () => (await other.title()).startsWith('Green apples'));
 
-    await page.getByLabel('Search conversations by title').fill('pea');
+    await page.getByLabel('Search conversations').fill('pea');
     await until('one is found', async () => (await page.locator('.session').count()) === 1);
-    await page.getByLabel('Search conversations by title').fill('');
+    await page.getByLabel('Search conversations').fill('');
     await item(page, 'Green apples').hover();
     await item(page, 'Green apples').getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
