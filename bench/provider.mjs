@@ -169,7 +169,9 @@ export async function startProvider(port = 0) {
     } else if (url.pathname === '/v1/chat/completions' && request.method === 'POST') {
       const body = await readJson(request);
       const model = String(body.model ?? 'bench-model');
-      const script = /small|title/.test(model) ? null : parseScript(lastUserText(body));
+      // A request for a few tokens is for a title, whatever it quotes of the conversation.
+      const brief = Number(body.max_tokens ?? body.max_completion_tokens ?? Infinity) <= 500;
+      const script = brief || /small|title/.test(model) ? null : parseScript(lastUserText(body));
       if (!script || !body.stream) {
         answerShortly(response, model, Boolean(body.stream));
         return;

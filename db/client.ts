@@ -21,6 +21,8 @@ export interface StateDb {
   write<T>(work: (db: Db) => T): Promise<T>;
   /** Grows whenever another connection changed the file. */
   dataVersion(): number;
+  /** Another text whenever anybody, this connection included, changed the file. */
+  version(): string;
   close(): void;
 }
 
@@ -79,10 +81,13 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   }
   const db = drizzle(sqlite, { schema });
   const transact = transactor(sqlite);
+  const dataVersion = sqlite.prepare('PRAGMA data_version').pluck();
+  const totalChanges = sqlite.prepare('SELECT total_changes()').pluck();
   return {
     read: (work) => patiently(() => transact('BEGIN', () => work(db))),
     write: (work) => patiently(() => transact('BEGIN IMMEDIATE', () => work(db))),
-    dataVersion: () => sqlite.pragma('data_version', { simple: true }) as number,
+    dataVersion: () => dataVersion.get() as number,
+    version: () => `${dataVersion.get()}.${totalChanges.get()}`,
     close: () => sqlite.close(),
   };
 }

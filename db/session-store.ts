@@ -92,7 +92,7 @@ const REMOVALS = statement((db) => [
     .prepare(),
   db
     .insert(sessionTombstones)
-    .values({ sessionId: given('id'), deletedAt: given('now') })
+    .values({ sessionId: given('id'), deletedAt: given('now'), filesRemoved: given('filesRemoved') })
     .onConflictDoNothing()
     .prepare(),
 ]);
@@ -139,7 +139,37 @@ function behind(cursor: SessionListQuery['cursor']): SQL | undefined {
   return sql`(${sessions.pinned}, ${ACTIVITY}, ${sessions.id}) < (${cursor.pinned ? 1 : 0}, ${cursor.activity}, ${cursor.session_id})`;
 }
 
+/** One page of the list, inside a transaction of the caller. */
+function readPage(db: Db, query: SessionListQuery): SessionPage {
+  const filter = listFilter(query);
+  const page = db
+    .select()
+    .from(sessions)
+    .where(and(filter, behind(query.cursor)))
+    .orderBy(desc(sessions.pinned), desc(ACTIVITY), desc(sessions.id))
+    .limit(query.limit + 1)
+    .all();
+  const rows = page.slice(0, query.limit);
+  const open = openRows(
+    db,
+    rows.map((row) => row.id),
+  );
+  const last = page.length > query.limit ? rows.at(-1) : undefined;
+  const counted = db.select({ total: sql<number>`count(*)` }).from(sessions).where(filter).get();
+  return {
+    sessions: rows.map((row) => toSessionRow(row, open.get(row.id) ?? [])),
+    next: last ? { pinned: last.pinned, activity: last.lastActivityAt ?? 0, session_id: last.id } : null,
+    total: counted?.total ?? 0,
+  };
+}
+
+type SessionPage = Awaited<ReturnType<SessionStore['list']>>;
+
+/** Answers of the list that are kept while nothing changes. */
+const MOST_ANSWERS = 32;
+
 export function createSessionStore(state: StateDb): SessionStore {
+  let listed: { version: string; answers: Map<string, SessionPage> } = { version: '', answers: new Map() };
   return {
     create: (input) =>
       state.write((db) => {
@@ -178,26 +208,13 @@ export function createSessionStore(state: StateDb): SessionStore {
 
     list: (query) =>
       state.read((db) => {
-        const filter = listFilter(query);
-        const page = db
-          .select()
-          .from(sessions)
-          .where(and(filter, behind(query.cursor)))
-          .orderBy(desc(sessions.pinned), desc(ACTIVITY), desc(sessions.id))
-          .limit(query.limit + 1)
-          .all();
-        const rows = page.slice(0, query.limit);
-        const open = openRows(
-          db,
-          rows.map((row) => row.id),
-        );
-        const last = page.length > query.limit ? rows.at(-1) : undefined;
-        const counted = db.select({ total: sql<number>`count(*)` }).from(sessions).where(filter).get();
-        return {
-          sessions: rows.map((row) => toSessionRow(row, open.get(row.id) ?? [])),
-          next: last ? { pinned: last.pinned, activity: last.lastActivityAt ?? 0, session_id: last.id } : null,
-          total: counted?.total ?? 0,
-        };
+        // The same question while nothing was changed has the same answer.
+        const version = state.version();
+        if (version !== listed.version) listed = { version, answers: new Map() };
+        const key = JSON.stringify(query);
+        const answer = listed.answers.get(key) ?? readPage(db, query);
+        if (listed.answers.size < MOST_ANSWERS) listed.answers.set(key, answer);
+        return answer;
       }),
 
     patch: (sessionId, patch, { now, revision }) =>
@@ -219,9 +236,12 @@ export function createSessionStore(state: StateDb): SessionStore {
 
     remove: (sessionId, now) =>
       state.write((db) => {
-        if (!BY_ID(db).get({ id: sessionId })) return 'not_found';
+        const session = BY_ID(db).get({ id: sessionId });
+        if (!session) return 'not_found';
         if (openRows(db, [sessionId]).size > 0) return 'live';
-        for (const removal of REMOVALS(db)) removal.run({ id: sessionId, now });
+        // A session that never ran never had a file.
+        const filesRemoved = session.runtimeGeneration === 0;
+        for (const removal of REMOVALS(db)) removal.run({ id: sessionId, now, filesRemoved });
         return 'removed';
       }),
 

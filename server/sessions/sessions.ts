@@ -176,7 +176,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
 
     async remove(sessionId, stop) {
-      await row(sessionId);
+      const { generation } = await row(sessionId);
       // With `stop` prompts may still come in while it stops: a few rounds, then the refusal says so.
       for (let rounds = stop ? 10 : 1; ; rounds -= 1) {
         if (stop) {
@@ -188,7 +188,8 @@ export function createSessions(parts: SessionsParts): Sessions {
         if (outcome === 'not_found') throw new AppError('session_not_found');
         if (rounds <= 1) throw new AppError('session_live');
       }
-      await parts.lock(sessionId, () => removeFiles(sessionId));
+      // A session that never ran never had a file; with `stop` it may have run since.
+      if (generation > 0 || stop) await parts.lock(sessionId, () => removeFiles(sessionId));
       registry.peek(sessionId)?.publish(plainLiveEvent('session.deleted', sessionId, {}));
       registry.publishList(sessionId, 'deleted');
     },

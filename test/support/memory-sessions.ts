@@ -104,13 +104,15 @@ export function createMemorySessions(state: MemoryState): SessionStore {
 
     remove: (sessionId) =>
       atomic(() => {
-        if (!state.sessions.has(sessionId)) return 'not_found';
+        const session = state.sessions.get(sessionId);
+        if (!session) return 'not_found';
         if (openOf(state, sessionId).length > 0) return 'live';
         state.admissions = state.admissions.filter((one) => one.session_id !== sessionId);
         state.messages.delete(sessionId);
         state.leases.delete(sessionId);
         state.sessions.delete(sessionId);
-        state.tombstones.set(sessionId, false);
+        // A session that never ran never had a file.
+        state.tombstones.set(sessionId, session.generation === 0);
         return 'removed';
       }),
 
