@@ -55,8 +55,8 @@ describe('the package', () => {
   });
 
   it('[HO5] locks its packages without naming the registry they came from', () => {
-    const resolved = Object.values(lock.packages).map((entry) => entry.resolved ?? 'https://registry.npmjs.org/');
-    expect(resolved.filter((url) => !url.startsWith('https://registry.npmjs.org/'))).toEqual([]);
+    // Without addresses the lock installs from whatever registry a machine uses.
+    expect(Object.values(lock.packages).filter((entry) => entry.resolved !== undefined)).toEqual([]);
   });
 
   it('[HO5] every script that runs the project sets it up first', () => {
