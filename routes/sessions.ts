@@ -82,7 +82,7 @@ export const sessionRoutes =
         const { title = null, model = null, workspace = null, project_id = null } = request.body;
         const fields = JSON.stringify([title, model, workspace, project_id]);
         const digest = createHash('sha256').update(fields).digest('hex');
-        const { session } = await sessions.create(request.body, key === undefined ? null : { key, digest });
+        const session = await sessions.create(request.body, key === undefined ? null : { key, digest });
         return reply.code(201).send({ session });
       },
     );

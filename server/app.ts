@@ -98,6 +98,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const reached: ReachCrashPoint = overrides.reached ?? (() => {});
   const hex = (bytes: number) => () => randomBytes(bytes).toString('hex');
   const newId = hex(16);
+  const sleep = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal }).catch(() => {});
   const version = readVersion();
   const startedAt = performance.now();
   const process_ = ownIdentity();
@@ -122,7 +123,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const isDraining = (): boolean => draining;
   const registry = createLiveRegistry({ newRuntimeId: hex(4), now, heartbeatS: overrides.heartbeatS ?? 10 });
   const persist = createPersist({
-    sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+    sleep,
     stop: giveUp.signal,
     log,
   });
@@ -198,7 +199,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         },
         listModels: async () => catalog.list().models,
         serverInfo: () => ({ version, home: config.home, url }),
-        sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+        sleep,
         ...(overrides.wordDelayMs === undefined ? {} : { wordDelayMs: overrides.wordDelayMs }),
         newToolId: () => `tool_${hex(6)()}`,
       }),
@@ -211,7 +212,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         maxSteps: config.agent.max_steps,
         stallTimeoutS: config.agent.stall_timeout_s,
         maxRetries: config.agent.api_max_retries,
-        sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
+        sleep,
         random: Math.random,
         onBug: (error) => log.error({ err: error }, 'the model runner failed'),
       }),

@@ -73,6 +73,18 @@ export type TerminalState = 'completed' | 'interrupted-by-user' | 'interrupted-b
 export const isBoundary = (type: RunEventType): boolean =>
   type === 'run.start' || type === 'tool.complete' || type === 'message.complete';
 
+/** The time of a journal line: epoch seconds, to the millisecond. */
+export const journalTime = (now: number): number => Math.round(now * 1000) / 1000;
+
+/** Gives an event its place in its run. @param now epoch seconds */
+export function stampEvent(
+  event: RunEvent,
+  place: Pick<StampedEvent, 'session_id' | 'run_id' | 'seq'>,
+  now: number,
+): StampedEvent {
+  return { ...event, ...place, created_at: journalTime(now) } as StampedEvent;
+}
+
 /** The public envelope of a run event as JSON text: the `data:` of its SSE frame. */
 export function serialiseEnvelope(event: StampedEvent): string {
   const { type, session_id, run_id, seq, payload } = event;

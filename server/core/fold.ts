@@ -7,6 +7,7 @@
  */
 import type { RunEvent, Todo } from './events.ts';
 import { markerRow } from './marker.ts';
+import { promptRow } from './prompt-row.ts';
 import type { MarkerCause, Message, TurnError, Usage } from './terms.ts';
 
 /** How a run ended, as far as its rows are concerned. */
@@ -137,8 +138,7 @@ export function createFold(runId: string): Fold {
         case 'run.start': {
           const { input, timestamp, attachments } = event.payload;
           model = event.payload.model || undefined;
-          const prompt: Message = { id: `${runId}.${next}`, role: 'user', content: input, timestamp, run_id: runId };
-          if (attachments?.length) prompt.attachments = attachments;
+          const prompt = promptRow({ run_id: runId, text: input, attachments: attachments ?? [] }, timestamp);
           return [push(prompt)];
         }
         case 'message.start': {

@@ -2,7 +2,7 @@
  * A live session: what this process knows of one session in memory while somebody reads it or a turn runs. There is
  * never more than one for a session. Owns its attachments, its running run and its open questions; stores nothing.
  */
-import type { MessageComplete } from '../core/events.ts';
+import { completionOf } from '../core/completion.ts';
 import { type LiveEvent, plainLiveEvent } from './live-event.ts';
 import type { RunLog } from './run-log.ts';
 import type { Subscriber } from './subscriber.ts';
@@ -134,13 +134,6 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
 
 /** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */
 export function cancelledCompletion(sessionId: string, admissionId: string, runId: string): LiveEvent {
-  const payload: MessageComplete = {
-    text: '',
-    status: 'interrupted',
-    outcome: 'cancelled',
-    admission_id: admissionId,
-    message_id: null,
-    usage: null,
-  };
+  const payload = completionOf({ admissionId, outcome: 'cancelled', rows: [], usage: null });
   return plainLiveEvent('message.complete', sessionId, payload, { run_id: runId, admission_id: admissionId });
 }

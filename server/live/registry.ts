@@ -32,7 +32,7 @@ export interface LiveRegistry {
 }
 
 /** The sign of life that every stream gets. @param now epoch seconds */
-export const heartbeatEvent = (now: number): LiveEvent => plainLiveEvent('heartbeat', '', { time: now });
+const heartbeatEvent = (now: number): LiveEvent => plainLiveEvent('heartbeat', '', { time: now });
 
 export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryParts): LiveRegistry {
   const sessions = new Map<string, LiveSession>();

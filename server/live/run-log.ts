@@ -15,6 +15,7 @@ import {
   type RunEvent,
   type StampedEvent,
   serialiseEnvelope,
+  stampEvent,
 } from '../core/events.ts';
 import { createFold, type Fold } from '../core/fold.ts';
 import type { Message } from '../core/terms.ts';
@@ -78,8 +79,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
 
   const stamp = (event: RunEvent): Entry => {
     seq += 1;
-    const created_at = Math.round(parts.now() * 1000) / 1000;
-    const stamped = { ...event, session_id: sessionId, run_id: runId, seq, created_at } as StampedEvent;
+    const stamped = stampEvent(event, { session_id: sessionId, run_id: runId, seq }, parts.now());
     return { event: stamped, json: serialiseEnvelope(stamped) };
   };
 

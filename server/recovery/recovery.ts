@@ -10,10 +10,12 @@ import type { OpenRow, SessionRow, Stores } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
 import {
   journalLine,
+  journalTime,
   type MessageComplete,
   type RunEvent,
   type StampedEvent,
   serialiseEnvelope,
+  stampEvent,
 } from '../core/events.ts';
 import { createFold, type Fold, type FoldEnd } from '../core/fold.ts';
 import type { Admission, Message, ProcessIdentity } from '../core/terms.ts';
@@ -135,19 +137,20 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   /** Ends the journal of a dead run: a torn tail is copied aside and cut, then the terminal event follows. */
   async function seal(admission: Admission, fold: Fold, read: JournalRead | null): Promise<StampedEvent> {
     const { session_id, run_id } = admission;
-    const created_at = Math.round(now() * 1000) / 1000;
-    const writer = await journals.reopen(session_id, run_id, read, now());
+    const at = journalTime(now());
+    const writer = await journals.reopen(session_id, run_id, read, at);
     try {
       let seq = read?.records.length ?? 0;
       const lines: string[] = [];
       const stamp = (event: RunEvent): StampedEvent => {
         seq += 1;
-        const stamped = { ...event, session_id, run_id, seq, created_at } as StampedEvent;
+        const stamped = stampEvent(event, { session_id, run_id, seq }, at);
         lines.push(`${journalLine(stamped, serialiseEnvelope(stamped))}\n`);
         return stamped;
       };
       if (seq === 0) stamp(startOf(admission));
-      fold.end({ kind: 'dead', cause: 'process_restart' }, created_at);
+      // By the time of the line that ends it, so that reading it back gives the same marker.
+      fold.end({ kind: 'dead', cause: 'process_restart' }, at);
       const rows = fold.rows().slice(1);
       const complete = completionOf({
         admissionId: admission.admission_id,

@@ -60,10 +60,7 @@ export interface MessagePage {
 }
 
 export interface Sessions {
-  create(
-    input: CreateInput,
-    key: { key: string; digest: string } | null,
-  ): Promise<{ session: SessionView; created: boolean }>;
+  create(input: CreateInput, key: { key: string; digest: string } | null): Promise<SessionView>;
   get(sessionId: string): Promise<SessionView>;
   list(query: SessionListQuery): Promise<{ sessions: SessionView[]; next: SessionListCursor | null; total: number }>;
   patch(sessionId: string, patch: SessionPatch, revision: number | null): Promise<SessionView>;
@@ -134,7 +131,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     async create(raw, key) {
       // A repeat is answered before anything is checked: what was there the first time may be gone.
       const made = key ? await stores.sessions.byCreateKey(key.key) : null;
-      if (made && made.digest === key?.digest) return { session: view(made.session), created: false };
+      if (made && made.digest === key?.digest) return view(made.session);
       const input = await checked(raw);
       for (;;) {
         const outcome = await stores.sessions.create({
@@ -152,7 +149,7 @@ export function createSessions(parts: SessionsParts): Sessions {
         if (outcome.kind === 'key_conflict') throw new AppError('idempotency_conflict');
         if (outcome.kind === 'id_taken') continue;
         if (outcome.kind === 'created') parts.onChange(outcome.session.session_id, 'created');
-        return { session: view(outcome.session), created: outcome.kind === 'created' };
+        return view(outcome.session);
       }
     },
 
