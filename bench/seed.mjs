@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * node bench/seed.mjs HOME SESSIONS MESSAGES_EACH
+ * node --import tsx bench/seed.mjs HOME SESSIONS MESSAGES_EACH
  *
  * Fills a home through Turnkeep's own stores, with the server stopped. Prints the ids as a JSON array.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { openStateDb } from '../dist/db/client.js';
-import { createPaths } from '../dist/db/files/paths.js';
-import { createSidecarStore, toSidecarRow } from '../dist/db/files/sidecar-store.js';
-import { upsertMessages } from '../dist/db/message-store.js';
-import { sessions } from '../dist/db/schema.js';
-import { formatSessionId } from '../dist/server/core/ids.js';
+import { openStateDb } from '../db/client.ts';
+import { createPaths } from '../db/files/paths.ts';
+import { createSidecarStore, toSidecarRow } from '../db/files/sidecar-store.ts';
+import { upsertMessages } from '../db/message-store.ts';
+import { sessions } from '../db/schema.ts';
+import { formatSessionId } from '../server/core/ids.ts';
 import { seedMessages } from './targets/base.mjs';
 
 const [home = '', count = '1', messagesEach = '2'] = process.argv.slice(2);

@@ -5,6 +5,7 @@
  */
 import { and, asc, desc, eq, gt, isNotNull, lt, ne, sql } from 'drizzle-orm';
 import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../server/core/admission-rules.ts';
+import { judgeEdit } from '../server/core/edit-rules.ts';
 import { promptRow } from '../server/core/prompt-row.ts';
 import type { Admission } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
@@ -13,6 +14,7 @@ import { upsertMessages } from './message-store.ts';
 import { type Payload, toAdmission } from './rows.ts';
 import { sessionAdmissions, sessions } from './schema.ts';
 import { changeSession } from './session-change.ts';
+import { applyCut } from './session-edits.ts';
 import { given, statement } from './statement.ts';
 import type { AdmissionStore, AliveProbe, Fence } from './stores.ts';
 
@@ -187,10 +189,11 @@ function cancelOne(db: Db, session: string, admission: string, now: number): Adm
 
 export function createAdmissionStore(state: StateDb, alive: AliveProbe): AdmissionStore {
   return {
-    admit: (input, { maxQueued, lease }) =>
+    admit: (input, { maxQueued, lease, cut }) =>
       state.write((db) => {
         const sessionId = input.session_id;
-        if (!SESSION(db).get({ id: sessionId })) return { kind: 'not_found' };
+        const session = SESSION(db).get({ id: sessionId });
+        if (!session) return { kind: 'not_found' };
         const existing = BY_KEY(db).get({
           principal: input.principal_id,
           session: sessionId,
@@ -207,8 +210,13 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         });
         if (verdict === 'repeat') return { kind: 'repeat', admission: toAdmission(existing!) };
         if (verdict !== 'admit') return { kind: verdict };
+        const mayCut = cut
+          ? judgeEdit({ open, revision: session.runtimeRevision, expected: cut.revision })
+          : ('edit' as const);
+        if (mayCut !== 'edit') return { kind: mayCut };
         const granted = takeLease(db, sessionId, lease, alive);
         if (granted.kind !== 'granted') return granted;
+        if (cut) applyCut(db, sessionId, cut, input.now);
         const payload: Payload = { text: input.text, attachments: input.attachments, mode: input.mode };
         INSERT(db).run({
           admissionId: input.admission_id,
@@ -331,6 +339,12 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
     byRun: (session, run) =>
       state.read((db) => {
         const row = BY_RUN(db).get({ session, run });
+        return row ? toAdmission(row) : null;
+      }),
+
+    byRequest: (principal, session, request) =>
+      state.read((db) => {
+        const row = BY_KEY(db).get({ principal, session, request });
         return row ? toAdmission(row) : null;
       }),
 

@@ -18,12 +18,17 @@ export interface StateDb {
   /** Runs `work` on a consistent view. It must not await. */
   read<T>(work: (db: Db) => T): Promise<T>;
   /** Runs `work` in one `BEGIN IMMEDIATE` transaction. It must not await; throwing rolls back. */
-  write<T>(work: (db: Db) => T): Promise<T>;
+  write<T>(work: (db: Db) => T, options?: WriteOptions): Promise<T>;
   /** Grows whenever another connection changed the file. */
   dataVersion(): number;
   /** Another text whenever anybody, this connection included, changed the file. */
   version(): string;
   close(): void;
+}
+
+export interface WriteOptions {
+  /** False: a database that is locked right now is a `StorageTrouble` at once. */
+  wait?: boolean;
 }
 
 /** A state DB that we must not open; the message says what to do. */
@@ -85,7 +90,10 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   const totalChanges = sqlite.prepare('SELECT total_changes()').pluck();
   return {
     read: (work) => patiently(() => transact('BEGIN', () => work(db))),
-    write: (work) => patiently(() => transact('BEGIN IMMEDIATE', () => work(db))),
+    write: (work, { wait = true } = {}) =>
+      waitWhileBusy({ ...options, patienceMs: wait ? options.patienceMs : 0 }, () =>
+        transact('BEGIN IMMEDIATE', () => work(db)),
+      ),
     dataVersion: () => dataVersion.get() as number,
     version: () => `${dataVersion.get()}.${totalChanges.get()}`,
     close: () => sqlite.close(),

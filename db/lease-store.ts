@@ -98,7 +98,8 @@ export function takeLease(db: Db, sessionId: string, request: LeaseRequest, aliv
 
 export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore {
   return {
-    acquire: (sessionId, request) => state.write((db) => takeLease(db, sessionId, request, alive)),
+    acquire: (sessionId, { wait = true, ...request }) =>
+      state.write((db) => takeLease(db, sessionId, request, alive), { wait }),
 
     releaseIdle: (sessionId, owner) =>
       state.write((db) => {

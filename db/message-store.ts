@@ -1,11 +1,12 @@
 /** Messages: the rows that went to and came from the model, and the full-text search over them. */
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, isNotNull, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
-import { toMessage, toMessageRecord } from './rows.ts';
-import { messages } from './schema.ts';
+import { toMessage, toMessageRecord, toRawRow } from './rows.ts';
+import { messages, sessions } from './schema.ts';
+import { changeSession } from './session-change.ts';
 import { given, statement } from './statement.ts';
-import type { MessageStore, SearchHit } from './stores.ts';
+import type { Healing, MessageStore, SearchHit, StateIndex } from './stores.ts';
 
 const COLUMNS = [
   'role',
@@ -41,6 +42,78 @@ const LIST = statement((db) =>
     .prepare(),
 );
 
+/** What people may see: scaffolding that only a model is given is no part of a transcript. */
+const SHOWN = and(
+  eq(messages.sessionId, given('session')),
+  eq(messages.active, 1),
+  or(isNull(messages.displayKind), ne(messages.displayKind, sql`'hidden'`)),
+);
+const INDEX = statement((db) =>
+  db
+    .select({ rowId: messages.id, id: messages.messageId })
+    .from(messages)
+    .where(and(SHOWN, sql`${messages.id} > ${given('after')}`))
+    .orderBy(asc(messages.id))
+    .limit(given('limit'))
+    .prepare(),
+);
+const RAW = statement((db) =>
+  db
+    .select()
+    .from(messages)
+    .where(and(SHOWN, sql`${messages.id} IN (SELECT value FROM json_each(${given('rows')}))`))
+    .orderBy(asc(messages.id))
+    .prepare(),
+);
+const INACTIVE = statement((db) =>
+  db
+    .select({ id: messages.messageId })
+    .from(messages)
+    .where(and(eq(messages.sessionId, given('session')), eq(messages.active, 0), isNotNull(messages.messageId)))
+    .prepare(),
+);
+const NAME = statement((db) =>
+  db
+    .update(messages)
+    .set({ messageId: given('name') as never })
+    .where(and(eq(messages.sessionId, given('session')), eq(messages.id, given('rowId')), isNull(messages.messageId)))
+    .prepare(),
+);
+const TAKE_OUT = statement((db) =>
+  db
+    .update(messages)
+    .set({ active: 0 })
+    .where(
+      and(
+        eq(messages.sessionId, given('session')),
+        sql`${messages.messageId} IN (SELECT value FROM json_each(${given('ids')}))`,
+      ),
+    )
+    .prepare(),
+);
+const FLAGS = statement((db) =>
+  db
+    .select({ flags: sessions.flags })
+    .from(sessions)
+    .where(eq(sessions.id, given('id')))
+    .prepare(),
+);
+
+/** Rows that one step of a long read takes, so that streams go on in between. */
+const STEP = 5_000;
+
+/** One step after the other, each a read of its own: a change in between shows in `dataVersion`, and is read again. */
+async function inSteps<T>(take: (after: number) => Promise<T[]>, placeOf: (last: T) => number): Promise<T[]> {
+  const all: T[] = [];
+  for (let after = 0; ; ) {
+    const step = await take(after);
+    for (const one of step) all.push(one);
+    const last = step.at(-1);
+    if (last === undefined || step.length < STEP) return all;
+    after = placeOf(last);
+  }
+}
+
 /**
  * Brings rows to this state, by message id: what is there is updated, what is missing is appended. Inside a
  * transaction of the caller, which has checked that the run may still write.
@@ -59,9 +132,50 @@ export function toMatch(q: string): string | null {
   return `${words.map((word) => `"${word}"`).join(' ')}*`;
 }
 
+/** Writes what a healed transcript asks for, inside a transaction. */
+function heal(db: Db, session: string, { names, rows, inactive, count, lastMessageAt, flag, now }: Healing): void {
+  for (const { rowId, id } of names) NAME(db).run({ session, rowId, name: id });
+  upsertMessages(db, session, rows);
+  if (inactive.length) TAKE_OUT(db).run({ session, ids: JSON.stringify(inactive) });
+  const row = FLAGS(db).get({ id: session });
+  if (!row) return; // Deleted meanwhile, with its rows.
+  const flags = new Set(JSON.parse(row.flags) as string[]);
+  if (flag !== undefined) flags.add(flag);
+  changeSession(db, session, now, { messageCount: count, lastMessageAt, flags: JSON.stringify([...flags]) });
+}
+
 export function createMessageStore(state: StateDb): MessageStore {
+  const index = async (session: string): Promise<StateIndex> => {
+    const found = await inSteps(
+      (after) => state.read((db) => INDEX(db).all({ session, after, limit: STEP })),
+      (last) => last.rowId,
+    );
+    return { rowIds: found.map((row) => row.rowId), ids: found.map((row) => row.id) };
+  };
+
   return {
     list: (session) => state.read((db) => LIST(db).all({ session }).map(toMessage)),
+
+    index,
+
+    async raw(session, wanted) {
+      const rowIds = wanted ?? (await index(session)).rowIds;
+      const rows = [];
+      for (let from = 0; from < rowIds.length; from += STEP / 10) {
+        const step = JSON.stringify(rowIds.slice(from, from + STEP / 10));
+        rows.push(...(await state.read((db) => RAW(db).all({ session, rows: step }).map(toRawRow))));
+      }
+      return rows;
+    },
+
+    inactiveIds: (session) =>
+      state.read((db) =>
+        INACTIVE(db)
+          .all({ session })
+          .map((row) => row.id!),
+      ),
+
+    heal: (session, healing) => state.write((db) => heal(db, session, healing)),
 
     search: (q, limit) =>
       state.read((db) => {

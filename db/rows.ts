@@ -1,4 +1,5 @@
 /** Between rows of the state DB and the words of the project: one mapping for each table, both ways. */
+import type { RawRow } from '../server/core/reconcile/row.ts';
 import type { Admission, Message, MessageRole, Mode, Outcome } from '../server/core/terms.ts';
 import type { messages, sessionAdmissions, sessions } from './schema.ts';
 import type { OpenRow, SessionRow } from './stores.ts';
@@ -126,4 +127,35 @@ export function toMessage(row: MessageRecord): Message {
     ...(row.extra === null ? {} : JSON.parse(row.extra)),
   };
   return message;
+}
+
+/** What other programs put before content that is not plain text. */
+const STRUCTURED = '\0json:';
+
+/** JSON text of another program as its value; text that is none stays text. */
+function parsedOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return text;
+    throw error;
+  }
+}
+
+/** A record of `messages` as it is, for reconciling: with its row number, and an id only where it has one of ours. */
+export function toRawRow(row: MessageRecord): RawRow {
+  const text = row.content ?? '';
+  const content = text.startsWith(STRUCTURED) ? parsedOr(text.slice(STRUCTURED.length)) : text;
+  const place = { _state_db_row_id: row.id };
+  if (row.messageId !== null) return { ...toMessage(row), content, ...place };
+  return {
+    ...place,
+    role: row.role,
+    content,
+    timestamp: row.timestamp,
+    ...(row.toolCalls ? { tool_calls: parsedOr(row.toolCalls) } : {}),
+    ...(row.toolCallId ? { tool_call_id: row.toolCallId } : {}),
+    ...(row.toolName ? { name: row.toolName } : {}),
+    ...(row.reasoning ? { reasoning: row.reasoning } : {}),
+  };
 }

@@ -56,6 +56,12 @@ export const sessions = sqliteTable(
   ],
 );
 
+/** How many sessions the list has, without and with an archive flag. Triggers keep it, whoever writes; see migrations. */
+export const sessionCounts = sqliteTable('session_counts', {
+  archived: integer('archived', { mode: 'boolean' }).primaryKey(),
+  sessions: integer('sessions').notNull(),
+});
+
 export const messages = sqliteTable(
   'messages',
   {

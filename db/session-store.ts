@@ -1,29 +1,14 @@
 /** Sessions: create, list, patch, remove. The row owns title, flags, model, workspace, draft and the counters. */
-import { and, asc, desc, eq, ne, type SQL, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { Db, StateDb } from './client.ts';
-import { toOpenRow, toSessionRow } from './rows.ts';
+import { openRowsOf, sessionsWithOpenRows } from './open-rows.ts';
+import { toSessionRow } from './rows.ts';
 import { activeSessions, messages, projects, sessionAdmissions, sessions, sessionTombstones } from './schema.ts';
 import { changeSession } from './session-change.ts';
+import { createSessionList } from './session-list.ts';
 import { given, statement } from './statement.ts';
-import type { OpenRow, SessionListQuery, SessionPatch, SessionRow, SessionStore } from './stores.ts';
+import type { SessionPatch, SessionRow, SessionStore } from './stores.ts';
 
-/** Newest activity of a session: what the list is ordered by, kept in a column so that an index can give it. */
-const ACTIVITY = sessions.lastActivityAt;
-
-const OPEN_ROWS = statement((db) =>
-  db
-    .select()
-    .from(sessionAdmissions)
-    .where(
-      and(
-        ne(sessionAdmissions.status, sql`'terminal'`),
-        // One variable, however many sessions: a statement has room for 32,766 of them.
-        sql`${sessionAdmissions.targetSessionId} IN (SELECT value FROM json_each(${given('ids')}))`,
-      ),
-    )
-    .orderBy(asc(sessionAdmissions.seq))
-    .prepare(),
-);
 const BY_ID = statement((db) =>
   db
     .select()
@@ -70,6 +55,30 @@ const INSERT = statement((db) =>
       createKey: given('createKey'),
       createDigest: given('createDigest'),
     })
+    .onConflictDoNothing({ target: sessions.id })
+    .returning()
+    .prepare(),
+);
+const DRAFT = statement((db) =>
+  db
+    .update(sessions)
+    .set({ draft: given('draft') as never })
+    .where(eq(sessions.id, given('id')))
+    .returning()
+    .prepare(),
+);
+/** A child that is no copy and no helper of its parent: the conversation goes on in it. */
+const CONTINUATION = statement((db) =>
+  db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(
+      and(
+        eq(sessions.parentSessionId, given('id')),
+        sql`${sessions.source} NOT IN ('fork', 'subagent', 'tool', 'delegate')`,
+      ),
+    )
+    .limit(1)
     .prepare(),
 );
 /** Everything of a session, in the order that foreign keys ask for. */
@@ -104,72 +113,15 @@ const FILES_REMOVED = statement((db) =>
     .prepare(),
 );
 
-/** The admissions of some sessions that have not ended, by session. */
-function openRows(db: Db, sessionIds: readonly string[]): Map<string, OpenRow[]> {
-  const found = new Map<string, OpenRow[]>();
-  if (sessionIds.length === 0) return found;
-  for (const row of OPEN_ROWS(db).all({ ids: JSON.stringify(sessionIds) })) {
-    const list = found.get(row.targetSessionId);
-    if (list) list.push(toOpenRow(row));
-    else found.set(row.targetSessionId, [toOpenRow(row)]);
-  }
-  return found;
-}
-
 /** One session with its open admissions, inside a transaction of the caller. */
 export function readSession(db: Db, sessionId: string): SessionRow | null {
   const row = BY_ID(db).get({ id: sessionId });
-  return row ? toSessionRow(row, openRows(db, [sessionId]).get(sessionId) ?? []) : null;
+  return row ? toSessionRow(row, openRowsOf(db, sessionId)) : null;
 }
 
 const hasProject = (db: Db, projectId: string): boolean => PROJECT(db).get({ id: projectId }) !== undefined;
 
-function listFilter(query: SessionListQuery): SQL | undefined {
-  const parts: (SQL | undefined)[] = [eq(sessions.hidden, false)];
-  if (query.archived !== 'yes') parts.push(eq(sessions.archived, query.archived === 'only'));
-  if (query.project_id !== null) parts.push(eq(sessions.projectId, query.project_id));
-  if (query.source !== null) parts.push(eq(sessions.source, query.source));
-  if (query.q !== null) parts.push(sql`has_words(${sessions.title}, ${query.q})`);
-  return and(...parts);
-}
-
-/** Rows behind the cursor in the order pinned, activity, id, each descending. */
-function behind(cursor: SessionListQuery['cursor']): SQL | undefined {
-  if (!cursor) return undefined;
-  return sql`(${sessions.pinned}, ${ACTIVITY}, ${sessions.id}) < (${cursor.pinned ? 1 : 0}, ${cursor.activity}, ${cursor.session_id})`;
-}
-
-/** One page of the list, inside a transaction of the caller. */
-function readPage(db: Db, query: SessionListQuery): SessionPage {
-  const filter = listFilter(query);
-  const page = db
-    .select()
-    .from(sessions)
-    .where(and(filter, behind(query.cursor)))
-    .orderBy(desc(sessions.pinned), desc(ACTIVITY), desc(sessions.id))
-    .limit(query.limit + 1)
-    .all();
-  const rows = page.slice(0, query.limit);
-  const open = openRows(
-    db,
-    rows.map((row) => row.id),
-  );
-  const last = page.length > query.limit ? rows.at(-1) : undefined;
-  const counted = db.select({ total: sql<number>`count(*)` }).from(sessions).where(filter).get();
-  return {
-    sessions: rows.map((row) => toSessionRow(row, open.get(row.id) ?? [])),
-    next: last ? { pinned: last.pinned, activity: last.lastActivityAt ?? 0, session_id: last.id } : null,
-    total: counted?.total ?? 0,
-  };
-}
-
-type SessionPage = Awaited<ReturnType<SessionStore['list']>>;
-
-/** Answers of the list that are kept while nothing changes. */
-const MOST_ANSWERS = 32;
-
 export function createSessionStore(state: StateDb): SessionStore {
-  let listed: { version: string; answers: Map<string, SessionPage> } = { version: '', answers: new Map() };
   return {
     create: (input) =>
       state.write((db) => {
@@ -182,8 +134,8 @@ export function createSessionStore(state: StateDb): SessionStore {
         }
         if (input.project_id !== null && !hasProject(db, input.project_id)) return { kind: 'no_project' };
         const id = input.session_id;
-        if (BY_ID(db).get({ id }) ?? TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
-        INSERT(db).run({
+        if (TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
+        const made = INSERT(db).get({
           id,
           source: input.source,
           model: input.model,
@@ -195,7 +147,7 @@ export function createSessionStore(state: StateDb): SessionStore {
           createKey: input.create_key,
           createDigest: input.create_digest,
         });
-        return { kind: 'created', session: readSession(db, input.session_id)! };
+        return made ? { kind: 'created', session: toSessionRow(made, []) } : { kind: 'id_taken' };
       }),
 
     byCreateKey: (key) =>
@@ -206,16 +158,7 @@ export function createSessionStore(state: StateDb): SessionStore {
 
     get: (sessionId) => state.read((db) => readSession(db, sessionId)),
 
-    list: (query) =>
-      state.read((db) => {
-        // The same question while nothing was changed has the same answer.
-        const version = state.version();
-        if (version !== listed.version) listed = { version, answers: new Map() };
-        const key = JSON.stringify(query);
-        const answer = listed.answers.get(key) ?? readPage(db, query);
-        if (listed.answers.size < MOST_ANSWERS) listed.answers.set(key, answer);
-        return answer;
-      }),
+    list: createSessionList(state),
 
     patch: (sessionId, patch, { now, revision }) =>
       state.write((db) => {
@@ -227,18 +170,19 @@ export function createSessionStore(state: StateDb): SessionStore {
         const seen = Object.entries(change).some(
           ([column, value]) => column !== 'draft' && before[column as keyof typeof before] !== value,
         );
-        if (seen) changeSession(db, sessionId, now, change);
-        else if (change.draft !== undefined) {
-          db.update(sessions).set({ draft: change.draft }).where(eq(sessions.id, sessionId)).run();
-        }
-        return { kind: 'patched', session: readSession(db, sessionId)! };
+        const after = seen
+          ? changeSession(db, sessionId, now, change)
+          : change.draft === undefined
+            ? before
+            : DRAFT(db).get({ id: sessionId, draft: change.draft });
+        return { kind: 'patched', session: toSessionRow(after!, openRowsOf(db, sessionId)) };
       }),
 
     remove: (sessionId, now) =>
       state.write((db) => {
         const session = BY_ID(db).get({ id: sessionId });
         if (!session) return 'not_found';
-        if (openRows(db, [sessionId]).size > 0) return 'live';
+        if (openRowsOf(db, sessionId).length > 0) return 'live';
         // A session that never ran never had a file.
         const filesRemoved = session.runtimeGeneration === 0;
         for (const removal of REMOVALS(db)) removal.run({ id: sessionId, now, filesRemoved });
@@ -260,15 +204,9 @@ export function createSessionStore(state: StateDb): SessionStore {
         FILES_REMOVED(db).run({ id: sessionId });
       }),
 
-    withOpenAdmissions: () =>
-      state.read((db) =>
-        db
-          .selectDistinct({ id: sessionAdmissions.targetSessionId })
-          .from(sessionAdmissions)
-          .where(ne(sessionAdmissions.status, sql`'terminal'`))
-          .all()
-          .map((row) => row.id),
-      ),
+    isContinued: (sessionId) => state.read((db) => CONTINUATION(db).get({ id: sessionId }) !== undefined),
+
+    withOpenAdmissions: () => state.read(sessionsWithOpenRows),
   };
 }
 

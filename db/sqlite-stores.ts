@@ -6,6 +6,7 @@ import { createEpochStore } from './epoch-store.ts';
 import { createLeaseStore } from './lease-store.ts';
 import { createMessageStore } from './message-store.ts';
 import { createProjectStore } from './project-store.ts';
+import { createEditStore } from './session-edits.ts';
 import { createSessionStore } from './session-store.ts';
 import type { AliveProbe, Stores } from './stores.ts';
 
@@ -14,6 +15,7 @@ export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
     sessions: createSessionStore(state),
     messages: createMessageStore(state),
     admissions: createAdmissionStore(state, alive),
+    edits: createEditStore(state, alive),
     leases: createLeaseStore(state, alive),
     epochs: createEpochStore(state),
     projects: createProjectStore(state),

@@ -15,5 +15,23 @@ export function statement<T>(build: (db: Db) => T): (db: Db) => T {
   };
 }
 
+/**
+ * Statements of one kind that differ in their shape, each built when its shape is first used on a connection.
+ * @param build makes one; a shape is a value that JSON can tell from others, and there are few of them
+ */
+export function statements<S, T>(build: (db: Db, shape: S) => T): (db: Db, shape: S) => T {
+  const shapes = statement(() => new Map<string, T>());
+  return (db, shape) => {
+    const built = shapes(db);
+    const key = JSON.stringify(shape);
+    let known = built.get(key);
+    if (known === undefined) {
+      known = build(db, shape);
+      built.set(key, known);
+    }
+    return known;
+  };
+}
+
 /** A value that is given when the statement runs. Typed as what it stands for, since it may stand where that may. */
 export const given = (name: string) => sql.placeholder(name);

@@ -4,6 +4,7 @@
  * storage cannot work right now. Implementations: SQLite here, memory for tests; one contract suite runs over both.
  */
 import type { LeaseOwner } from '../server/core/lease-rules.ts';
+import type { RawRow } from '../server/core/reconcile/row.ts';
 import type { Admission, Message, Mode, Outcome, ProcessIdentity, TurnError, Usage } from '../server/core/terms.ts';
 
 /** `{ kind: 'a' } | { kind: 'b' }` for `'a' | 'b'`. */
@@ -111,6 +112,8 @@ export interface SessionStore {
   /** Deleted sessions whose files may still be there. */
   tombstones(): Promise<string[]>;
   filesRemoved(sessionId: string): Promise<void>;
+  /** Whether another session goes on where this one was compressed: then this one is a record of what was. */
+  isContinued(sessionId: string): Promise<boolean>;
   /** Sessions with an admission that has not ended. */
   withOpenAdmissions(): Promise<string[]>;
 }
@@ -118,7 +121,40 @@ export interface SessionStore {
 export interface MessageStore {
   /** Active rows of the session in their order, as transcript rows. */
   list(sessionId: string): Promise<Message[]>;
+  /** Where the active rows that people may see stand, without their contents: cheap at any length. */
+  index(sessionId: string): Promise<StateIndex>;
+  /** Active rows that people may see as they are stored, by their row numbers, or all of them, in their order. */
+  raw(sessionId: string, rowIds: readonly number[] | null): Promise<RawRow[]>;
+  /** Ids of rows that an edit, a compaction or a recovery put out of the transcript. */
+  inactiveIds(sessionId: string): Promise<string[]>;
+  /**
+   * Brings the rows of a session to what its healed transcript says: gives ids to rows of other programs, adds rows that
+   * only another store had, takes out markers that an answer has replaced, and counts. Moves the revision.
+   */
+  heal(sessionId: string, healing: Healing): Promise<void>;
   search(q: string, limit: number): Promise<SearchHit[]>;
+}
+
+/** The active rows of a session in their order: each with its row number, and its message id where it has one. */
+export interface StateIndex {
+  rowIds: number[];
+  ids: (string | null)[];
+}
+
+/** What a healed transcript asks of the state DB. */
+export interface Healing {
+  /** Rows of other programs, and the ids that the transcript has given them. */
+  names: readonly { rowId: number; id: string }[];
+  /** Rows to be added, or brought to this state, by their ids. */
+  rows: readonly Message[];
+  /** Ids of rows that are no longer part of the transcript. */
+  inactive: readonly string[];
+  /** How many rows the transcript has now, and the time of its last one (epoch seconds). */
+  count: number;
+  lastMessageAt: number | null;
+  /** A word for the session's flags. */
+  flag?: string;
+  now: number;
 }
 
 export interface SearchHit {
@@ -146,6 +182,8 @@ export interface NewAdmission {
 export type AdmitOutcome =
   | { kind: 'admitted' | 'repeat'; admission: Admission }
   | Kind<'conflict' | 'queue_full' | 'session_busy' | 'not_found' | 'capacity'>
+  /** Only with a cut: it cannot be made now. */
+  | Kind<'unknown_execution' | 'revision_conflict'>
   | { kind: 'not_owned'; holder: LeaseOwner };
 
 /** Names one claim: every write of a run carries it and changes nothing when it is no longer the session's. */
@@ -172,8 +210,11 @@ export interface Settlement {
 }
 
 export interface AdmissionStore {
-  /** AD1, AD2, AD5: idempotency, queue cap, lease and the row, in one transaction. */
-  admit(admission: NewAdmission, limits: { maxQueued: number; lease: LeaseRequest }): Promise<AdmitOutcome>;
+  /**
+   * AD1, AD2, AD5: idempotency, queue cap, lease and the row, in one transaction. With a cut the transcript is cut in the
+   * same step, if nothing of the session is open; a repeat cuts nothing.
+   */
+  admit(admission: NewAdmission, limits: { maxQueued: number; lease: LeaseRequest; cut?: Cut }): Promise<AdmitOutcome>;
   /** Claims the head that the caller checked, or nothing (CL1): generation + 1, row `started`, the prompt's row. */
   claim(
     sessionId: string,
@@ -204,6 +245,8 @@ export interface AdmissionStore {
   cancelQueued(sessionId: string, now: number): Promise<Admission[]>;
   get(sessionId: string, admissionId: string): Promise<Admission | null>;
   byRun(sessionId: string, runId: string): Promise<Admission | null>;
+  /** The admission that already has this key. */
+  byRequest(principalId: string, sessionId: string, requestId: string): Promise<Admission | null>;
   /** Newest `limit` admissions of a session in order of acceptance, or all that have not ended. */
   list(sessionId: string, options: { pending: boolean; limit: number }): Promise<Admission[]>;
   /** Admissions that were claimed after a generation, at most `limit` of them, in order of their claims. */
@@ -220,6 +263,55 @@ export interface AdmissionStore {
   journalPruned(admissionId: string): Promise<void>;
 }
 
+/** Where an edit cuts a transcript. */
+export interface Cut {
+  /** The last row that stays, which becomes the fence; null when none does. */
+  kept: { id: string /** Epoch seconds. */; timestamp: number } | null;
+  /** How many rows stay. */
+  count: number;
+  /** Ids of the rows after it, all that are shown. */
+  remove: readonly string[];
+  /** The revision at which the transcript was looked at. */
+  revision: number;
+}
+
+/** A session that has a transcript from its beginning: a fork, or an imported one. */
+export interface NewCopy {
+  session_id: string;
+  /** The session that it is a fork of. */
+  parent_session_id: string | null;
+  title: string | null;
+  title_source: SessionRow['title_source'];
+  source: string;
+  model: string | null;
+  workspace: string | null;
+  project_id: string | null;
+  created_at: number;
+  usage: Usage | null;
+  /** In their order, with their ids. */
+  rows: readonly Message[];
+  now: number;
+}
+
+export interface EditStore {
+  /**
+   * Takes rows out of a transcript (ED1, ED2): revision, rows, fence and counters in one transaction, and only while
+   * nothing of the session is open. The rows stay in the store, inactive. Takes the lease, for the sidecar that follows.
+   */
+  cut(
+    sessionId: string,
+    cut: Cut,
+    by: { lease: LeaseRequest; now: number },
+  ): Promise<
+    | { kind: 'edited'; session: SessionRow }
+    | { kind: 'revision_conflict'; revision: number }
+    | { kind: 'not_owned'; holder: LeaseOwner }
+    | Kind<'not_found' | 'session_busy' | 'unknown_execution' | 'capacity'>
+  >;
+  /** Makes a session together with its rows. A project that is not there any more is left out. */
+  copy(copy: NewCopy): Promise<{ kind: 'created'; session: SessionRow } | Kind<'id_taken'>>;
+}
+
 export interface LeaseRequest {
   owner: LeaseOwner;
   surface: string;
@@ -230,9 +322,10 @@ export interface LeaseRequest {
 }
 
 export interface LeaseStore {
+  /** @param request with `wait: false` a state DB that is locked right now is a `StorageTrouble` at once */
   acquire(
     sessionId: string,
-    request: LeaseRequest,
+    request: LeaseRequest & { wait?: boolean },
   ): Promise<{ kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner }>;
   /** Drops a lease of this process, unless an admission of the session is still open (LE5). */
   releaseIdle(sessionId: string, owner: LeaseOwner): Promise<boolean>;
@@ -264,6 +357,7 @@ export interface Stores {
   sessions: SessionStore;
   messages: MessageStore;
   admissions: AdmissionStore;
+  edits: EditStore;
   leases: LeaseStore;
   epochs: EpochStore;
   projects: ProjectStore;

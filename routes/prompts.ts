@@ -1,61 +1,34 @@
 /** Prompts of a session: submit in three forms, look up, cancel, resolve; interrupt; the agent's open questions. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import type { Stop } from '../server/authority/stop.ts';
 import { AppError } from '../server/errors.ts';
-import type { Attach } from '../server/live/attach.ts';
-import type { LiveRegistry } from '../server/live/registry.ts';
 import type { Reply as Answer, Requests } from '../server/live/requests.ts';
-import type { SubscriberLimits } from '../server/live/subscriber.ts';
-import { type AdmissionView, toAdmissionView } from '../server/sessions/admission-view.ts';
-import type { Prompts } from '../server/sessions/prompts.ts';
+import { toAdmissionView } from '../server/sessions/admission-view.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
-import { endOnError, openSubscriber } from './events.ts';
 import {
-  Admission,
-  EventStream,
-  Limit,
-  Message,
-  Nullable,
-  PromptParams,
-  RequestKey,
-  refusals,
-  SessionParams,
-} from './schemas.ts';
+  Accepted,
+  AnswerOfRun,
+  createRunAnswer,
+  formOf,
+  type RunAnswerParts,
+  RunHeaders,
+  requestIdOf,
+  WaitQuery,
+} from './run-answer.ts';
+import { Admission, Limit, Nullable, PromptParams, RequestKey, refusals, SessionParams } from './schemas.ts';
 
-export interface PromptRoutesParts {
-  prompts: Prompts;
+export interface PromptRoutesParts extends RunAnswerParts {
   sessions: Sessions;
   stop: Stop;
-  attach: Attach;
-  registry: LiveRegistry;
   requests: Requests;
-  limits: SubscriberLimits;
 }
-
-const Accepted = Type.Object({
-  admission: Admission,
-  run_id: Type.String(),
-  cursor: Type.String(),
-  reason: Type.Optional(Type.String()),
-});
-const Ended = Type.Object({ admission: Admission, message: Nullable(Message) });
-const AnswerOfRun = {
-  description: 'The end of the run (wait=1), or its events (Accept: text/event-stream).',
-  content: { 'application/json': { schema: Ended }, ...EventStream.content },
-};
-
-const accepted = (admission: AdmissionView) => ({
-  admission,
-  run_id: admission.run_id,
-  cursor: `${admission.run_id}:0`,
-});
 
 export const promptRoutes =
   (parts: PromptRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
     const { prompts, sessions, stop } = parts;
+    const answer = createRunAnswer(parts, app.log);
 
     app.post(
       '/api/sessions/:id/prompts',
@@ -64,8 +37,8 @@ export const promptRoutes =
           summary:
             'Submit a prompt: 202 at once, its events with Accept: text/event-stream, or its answer with ?wait=1',
           params: SessionParams,
-          querystring: Type.Object({ wait: Type.Enum(['0', '1'], { default: '0' }) }),
-          headers: Type.Object({ 'idempotency-key': Type.Optional(RequestKey), accept: Type.Optional(Type.String()) }),
+          querystring: WaitQuery,
+          headers: RunHeaders,
           body: Type.Object(
             {
               text: Type.String(),
@@ -80,48 +53,12 @@ export const promptRoutes =
       },
       async (request, reply) => {
         const { text, attachments = [], mode = 'queue', request_id } = request.body;
-        const key = request.headers['idempotency-key'];
-        if (key !== undefined && request_id !== undefined && key !== request_id) {
-          throw new AppError('bad_request', 'Idempotency-Key and request_id are both given and differ.');
-        }
         const sessionId = request.params.id;
-        const requestId = request_id ?? key ?? null;
+        const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
         const admission = await prompts.submit({ sessionId, text, attachments, mode, requestId, principalId: 'owner' });
-        const waits = request.query.wait === '1';
-        const streams = !waits && request.headers.accept?.includes('text/event-stream');
-        if (waits || streams) await prompts.assertFollowable(admission);
-        if (waits) return waitForEnd(admission, reply);
-        if (streams) {
-          await streamRun(admission, reply);
-          return reply;
-        }
-        return reply.code(202).send(accepted(admission));
+        return answer(admission, formOf(request), reply);
       },
     );
-
-    async function waitForEnd(admission: AdmissionView, reply: FastifyReply) {
-      const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
-      if (reply.raw.destroyed) gone.abort();
-      const waited = await prompts.waitForEnd(admission.session_id, admission.admission_id, gone.signal);
-      if (waited.kind === 'pending') {
-        return reply.code(202).send({ ...accepted(waited.admission), reason: waited.reason });
-      }
-      const json = `{"admission":${JSON.stringify(waited.admission)},"message":${waited.message ?? 'null'}}\n`;
-      return reply
-        .code(200)
-        .type('application/json; charset=utf-8')
-        .send(json as never);
-    }
-
-    async function streamRun(admission: AdmissionView, reply: FastifyReply): Promise<void> {
-      const { session_id: sessionId, run_id: runId, admission_id: admissionId } = admission;
-      const subscriber = openSubscriber(reply, parts.registry, parts.limits, 'session');
-      const completion = () => prompts.completion(sessionId, admissionId);
-      await endOnError(app.log, subscriber, () =>
-        parts.attach({ sessionId, subscriber, cursor: null, only: runId, completion }),
-      );
-    }
 
     app.get(
       '/api/sessions/:id/prompts',

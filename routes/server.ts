@@ -12,7 +12,9 @@ import { type AccessParts, registerAccess } from './access.ts';
 import { authRoutes } from './auth.ts';
 import { endConnectionsOnClose } from './connections.ts';
 import { docsRoutes, registerOpenApi } from './docs.ts';
+import { type EditRoutesParts, editRoutes } from './edits.ts';
 import { eventRoutes } from './events.ts';
+import { type ExportRoutesParts, exportRoutes } from './exports.ts';
 import { handleClientError, handleError, refuse } from './failures.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
 import { watchMethods } from './methods.ts';
@@ -24,7 +26,7 @@ import { searchRoutes } from './search.ts';
 import { sessionRoutes } from './sessions.ts';
 import { createValidatorCompiler, serializerCompiler } from './validation.ts';
 
-export interface ServerParts extends PromptRoutesParts, HealthParts {
+export interface ServerParts extends PromptRoutesParts, EditRoutesParts, ExportRoutesParts, HealthParts {
   log: FastifyBaseLogger;
   access: Omit<AccessParts, 'credentials' | 'now'>;
   credentials: Credentials;
@@ -107,6 +109,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(authRoutes(parts));
       await api.register(sessionRoutes(parts.sessions));
       await api.register(promptRoutes(parts));
+      await api.register(editRoutes(parts));
+      await api.register(exportRoutes(parts));
       await api.register(eventRoutes(parts));
       await api.register(searchRoutes(parts.search));
       await api.register(projectRoutes(parts.projects));

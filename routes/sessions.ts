@@ -17,11 +17,13 @@ const ListQuery = Type.Object({
   project_id: Type.Optional(Type.String({ maxLength: 128 })),
   source: Type.Optional(Type.String({ maxLength: 128 })),
 });
-const SessionBody = Type.Object({ session: Session });
+export const SessionBody = Type.Object({ session: Session });
 
 /** ETag of what one can see of a session: begins with its revision; status, queue and draft move without one. */
-const etagOf = (session: SessionView): string =>
-  `"${session.revision}.${createHash('sha256').update(JSON.stringify(session)).digest('base64url').slice(0, 22)}"`;
+export const etagOf = (session: SessionView, transcript = ''): string => {
+  const hash = createHash('sha256').update(JSON.stringify(session)).update(transcript);
+  return `"${session.revision}.${hash.digest('base64url').slice(0, 22)}"`;
+};
 
 /** Answers 304 when the client has this already. */
 function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
@@ -31,7 +33,7 @@ function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): bo
 }
 
 /** The revision in an If-Match header. */
-function revisionOf(header: string | undefined): number | null {
+export function revisionOf(header: string | undefined): number | null {
   if (header === undefined || header.trim() === '*') return null;
   const match = /^\s*("?)(\d{1,15})(\.[^"]*)?\1\s*$/.exec(header);
   if (!match) throw new AppError('bad_request', 'If-Match must be a quoted revision, for example "7".');
@@ -140,8 +142,8 @@ export const sessionRoutes =
           return { session };
         }
         const limit = messages === 'all' ? Number.MAX_SAFE_INTEGER : messages;
-        const { rows, session } = await sessions.messages(request.params.id, { limit });
-        if (isFresh(request, reply, etagOf(session))) return notModified(reply);
+        const { rows, session, tag } = await sessions.messages(request.params.id, { limit });
+        if (isFresh(request, reply, etagOf(session, tag))) return notModified(reply);
         return sendJson(reply, `{"session":${JSON.stringify(session)},"messages":[`, rows, ']}\n');
       },
     );
@@ -166,7 +168,7 @@ export const sessionRoutes =
       async (request, reply) => {
         const { limit, before, after } = request.query;
         const page = await sessions.messages(request.params.id, { limit, before, after });
-        if (isFresh(request, reply, etagOf(page.session))) return notModified(reply);
+        if (isFresh(request, reply, etagOf(page.session, page.tag))) return notModified(reply);
         const { revision } = page.session;
         return sendJson(reply, '{"messages":[', page.rows, `],"has_more":${page.hasMore},"revision":${revision}}\n`);
       },

@@ -1,6 +1,7 @@
-// Builds the server: TypeScript in server/, routes/ and db/ to JavaScript in dist/. It owns dist/ (what has no source
-// any more is removed) and the stamp by which an unchanged tree is not built again. Only `node:*` is imported: the
-// set-up loads this file before anything is installed.
+// Builds the server: checks the TypeScript of server/, routes/ and db/ and joins it, with the libraries that it uses,
+// into dist/server/main.js. One file instead of nine hundred halves the time of a start. It owns dist/ (what it did not
+// write is removed) and the stamp by which an unchanged tree is not built again. Only `node:*` is imported: the set-up
+// loads this file before anything is installed.
 //
 //   node scripts/build.mjs   builds if something changed
 
@@ -8,6 +9,7 @@ import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -17,13 +19,36 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { run } from './setup/child.mjs';
+import { licencesOf } from './setup/licences.mjs';
 import { withLock } from './setup/lock.mjs';
 import { say } from './setup/say.mjs';
 
 const SOURCE_FOLDERS = ['server', 'routes', 'db'];
 const COMMAND = join('server', 'main.js');
+const LICENCES = 'LICENCES.txt';
+
+/** What a build leaves in dist/. */
+const OUTPUTS = [COMMAND, `${COMMAND}.map`, LICENCES];
+
+/** What stays in node_modules: a binary, files that are served from there, and what is loaded when it is first needed. */
+const NOT_JOINED = ['better-sqlite3', '@fastify/swagger-ui', '@ai-sdk/*'];
+
+/** Libraries in the old module format ask for Node's own modules by `require`, which a module does not have. */
+const REQUIRE =
+  "import { createRequire as createRequireOf } from 'node:module'; const require = createRequireOf(import.meta.url);";
+
+/** All that steers what a build makes, beside the sources. */
+const STEERING = [
+  'tsconfig.json',
+  'package.json',
+  'package-lock.json',
+  'scripts/build.mjs',
+  'scripts/setup/licences.mjs',
+  'node_modules/typescript/package.json',
+  'node_modules/esbuild/package.json',
+];
 
 const stampFile = (root) => join(root, 'node_modules', '.turnkeep-build');
 
@@ -40,38 +65,27 @@ function sourcesOf(root) {
   return SOURCE_FOLDERS.flatMap((folder) => filesBelow(root, folder)).filter((path) => /(?<!\.d)\.ts$/.test(path));
 }
 
-/** The files in dist/ that a build of these sources leaves, relative to dist/. */
-function outputsOf(sources) {
-  return sources.flatMap((path) => {
-    const output = path.replace(/\.ts$/, '.js');
-    return [output, `${output}.map`];
-  });
-}
-
-/** What a current build is stamped with: names, sizes and times of the sources, and all that steers the compiler. */
-function stampOf(root, sources) {
+/** What a current build is stamped with: names, sizes and times of the sources, and all that steers the tools. */
+function stampOf(root) {
   const hash = createHash('sha256');
-  for (const path of sources) {
+  for (const path of sourcesOf(root)) {
     const { size, mtimeMs } = statSync(join(root, path));
     hash.update(`${path} ${size} ${mtimeMs}\n`);
   }
-  for (const path of ['tsconfig.json', 'package.json', 'scripts/build.mjs', 'node_modules/typescript/package.json']) {
-    if (existsSync(join(root, path))) hash.update(readFileSync(join(root, path)));
-  }
+  for (const path of STEERING) if (existsSync(join(root, path))) hash.update(readFileSync(join(root, path)));
   return `${hash.digest('hex')}\n`;
 }
 
 /** Whether dist/ holds what the sources say. Cheap: it looks at sizes and times, not into the files. */
 export function isBuilt(root) {
-  const sources = sourcesOf(root);
-  if (!existsSync(stampFile(root)) || readFileSync(stampFile(root), 'utf8') !== stampOf(root, sources)) return false;
-  return outputsOf(sources).every((path) => existsSync(join(root, 'dist', path)));
+  if (!existsSync(stampFile(root)) || readFileSync(stampFile(root), 'utf8') !== stampOf(root)) return false;
+  return OUTPUTS.every((path) => existsSync(join(root, 'dist', path)));
 }
 
 /** Removes from dist/ what this build did not write, and the folders that are empty then. */
-function removeStale(root, expected) {
+function removeStale(root) {
   const dist = join(root, 'dist');
-  for (const path of filesBelow(dist, '.')) if (!expected.has(path)) rmSync(join(dist, path));
+  for (const path of filesBelow(dist, '.')) if (!OUTPUTS.includes(path)) rmSync(join(dist, path));
   const folders = readdirSync(dist, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => join(entry.parentPath, entry.name));
@@ -81,11 +95,33 @@ function removeStale(root, expected) {
   }
 }
 
+/** The server and its libraries as one module, with its source map; nothing is written yet. */
+async function joined(root) {
+  const { buildSync } = await import(pathToFileURL(join(root, 'node_modules', 'esbuild', 'lib', 'main.js')).href);
+  return buildSync({
+    absWorkingDir: root,
+    entryPoints: ['server/main.ts'],
+    outfile: join('dist', COMMAND),
+    bundle: true,
+    external: NOT_JOINED,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    banner: { js: REQUIRE },
+    // Nothing is shortened: a stack trace can be read without the map, too.
+    sourcemap: true,
+    sourcesContent: false,
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+  });
+}
+
 /**
- * Compiles the server into dist/. A source with an error leaves dist/ as it was. The caller holds the set-up lock.
+ * Builds the server into dist/. A source with an error leaves dist/ as it was. The caller holds the set-up lock.
  *
  * @param root the clone
- * @throws an error with a sentence for the person when there is nothing to compile with, or the compiler finds errors
+ * @throws an error with a sentence for the person when there is nothing to build with, or the compiler finds errors
  */
 export async function build(root) {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -93,14 +129,16 @@ export async function build(root) {
     throw new Error('the TypeScript compiler is not installed. Run `node scripts/setup.mjs start`, which installs it.');
   }
   // Taken before compiling: a source that changes meanwhile makes the next start build again.
-  const sources = sourcesOf(root);
-  const stamp = stampOf(root, sources);
-  const args = [compiler, '-p', join(root, 'tsconfig.json'), '--noEmitOnError', 'true'];
-  const code = await run(process.execPath, args, { cwd: root });
+  const stamp = stampOf(root);
+  const code = await run(process.execPath, [compiler, '-p', join(root, 'tsconfig.json'), '--noEmit'], { cwd: root });
   if (code !== 0) throw new Error(`the build failed (tsc, exit code ${code}): the errors above are in the sources.`);
-  removeStale(root, new Set(outputsOf(sources)));
+  const { outputFiles, metafile } = await joined(root);
+  mkdirSync(join(root, 'dist', dirname(COMMAND)), { recursive: true });
+  for (const { path, contents } of outputFiles) writeFileSync(path, contents);
+  writeFileSync(join(root, 'dist', LICENCES), licencesOf(root, Object.keys(metafile.inputs)));
+  removeStale(root);
   // npm links this file as the command `turnkeep`.
-  if (existsSync(join(root, 'dist', COMMAND))) chmodSync(join(root, 'dist', COMMAND), 0o755);
+  chmodSync(join(root, 'dist', COMMAND), 0o755);
   writeFileSync(stampFile(root), stamp);
 }
 

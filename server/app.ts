@@ -2,7 +2,7 @@
  * The composition root: makes the clock, ids, stores and services of one server and binds them together. Everything
  * else receives what it needs.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -32,6 +32,8 @@ import { isAlive, ownIdentity } from './lease/process-identity.ts';
 import { createAttach } from './live/attach.ts';
 import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
+import { createForeignTurns } from './recovery/foreign-turn.ts';
+import { createJournalRetries } from './recovery/journal-retry.ts';
 import { createPruning } from './recovery/prune.ts';
 import { createRecovery } from './recovery/recovery.ts';
 import { createBuiltinRunner } from './runners/builtin/runner.ts';
@@ -43,11 +45,17 @@ import { createModelRunner } from './runners/model/model-runner.ts';
 import { createRouterRunner } from './runners/router.ts';
 import type { Runner } from './runners/runner.ts';
 import { createAnnounce } from './sessions/announce.ts';
+import { createCopies } from './sessions/copies.ts';
+import { createEdits } from './sessions/edits.ts';
+import { createExport } from './sessions/export.ts';
+import { createFork } from './sessions/fork.ts';
+import { createImport } from './sessions/import.ts';
 import { createProjects } from './sessions/projects.ts';
 import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
 import { createSessionLock } from './sessions/session-lock.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createReadSettled } from './sessions/settled.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
@@ -225,6 +233,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     lock,
     leases,
     registry,
+    foreignTurns: createForeignTurns({
+      stores,
+      journals,
+      transcripts,
+      now,
+      runIdFor: (text) => createHash('sha256').update(text).digest('hex').slice(0, 32),
+      log,
+    }),
+    retries: createJournalRetries({ journals, transcripts, now, log }),
     epoch,
     isAlive,
     now,
@@ -274,6 +291,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     recover: async (sessionId) => {
       const session = await persist('read the session', () => stores.sessions.get(sessionId));
       if (session) await persist('recovery', () => recovery.ensure(session));
+      await persist('recovery', () => recovery.beforeRun(sessionId));
     },
     check: overrides.check ?? (async () => 'ok'),
     runTurn,
@@ -329,6 +347,22 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     onChange,
   });
   const prompts = createPrompts({ stores, admit, completions, registry, sessions, transcripts, isDraining });
+  const edits = createEdits({
+    stores,
+    sessions,
+    transcripts,
+    recovery,
+    registry,
+    leases,
+    lock,
+    admit,
+    reached,
+    now,
+    onChange,
+    log,
+  });
+  const readSettled = createReadSettled({ stores, sessions, transcripts, recovery, registry });
+  const makeCopy = createCopies({ stores, recovery, reached, now, newIdSuffix: hex(3), onChange });
   const prune = createPruning({ stores, journals, keepS: config.journal.keep_h * 3600, now, log });
 
   const server = await createServer({
@@ -344,6 +378,10 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     attempts: createAttempts(),
     sessions,
     prompts,
+    edits,
+    fork: createFork({ readSettled, makeCopy }),
+    exportSession: createExport({ readSettled }),
+    importSession: createImport({ makeCopy }),
     stop,
     requests,
     registry,
@@ -352,6 +390,10 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       journals,
       registry,
       describe: (sessionId) => sessions.describe(sessionId),
+      takenBack: async (sessionId) => {
+        const ids = await stores.messages.inactiveIds(sessionId);
+        return new Set(ids.filter((id) => id.endsWith('.0')).map((id) => id.slice(0, -2)));
+      },
     }),
     search,
     projects: createProjects({ store: stores.projects, now, newId: hex(6), onChange }),

@@ -231,7 +231,7 @@ function applySessionEvent(open, { type, payload }) {
 }
 
 /** Reasons of a reset that a snapshot follows; any other is a refusal, and nothing follows. */
-const SNAPSHOT_FOLLOWS = new Set(['malformed', 'foreign', 'ahead', 'too_old', 'cancelled']);
+const SNAPSHOT_FOLLOWS = new Set(['malformed', 'foreign', 'ahead', 'too_old', 'cancelled', 'edited']);
 
 function resetTo(open, reason) {
   return {

@@ -53,7 +53,8 @@ export class TurnkeepTarget extends RestTarget {
   /** @param {number} sessions @param {number} messagesEach @returns {string[]} */
   #seed(sessions, messagesEach) {
     const script = path.join(ROOT, 'bench/seed.mjs');
-    const output = execFileSync(process.execPath, [script, this.home, String(sessions), String(messagesEach)], {
+    const args = ['--import', import.meta.resolve('tsx'), script, this.home, String(sessions), String(messagesEach)];
+    const output = execFileSync(process.execPath, args, {
       env: this.environment(),
       maxBuffer: 64 * 1024 * 1024,
     });

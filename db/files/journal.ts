@@ -3,10 +3,13 @@
  *
  * The writer appends at an offset that it knows, so a write that failed half-way is written over by the next try and
  * never leaves a broken line in the middle. The reader stops at the first line that is not the next event and says so.
+ * Journals of another program (version 1) stand in the same place; they are read, and never written (JO5).
  */
 import { type FileHandle, open, readFile, rm, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunEvent, StampedEvent, TerminalState } from '../../server/core/events.ts';
+import { type ForeignText, parseForeign } from '../../server/core/foreign-journal/records.ts';
+import { isRunId } from '../../server/core/ids.ts';
 import { isMissing, makeFolder, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
@@ -25,11 +28,19 @@ export interface JournalRead {
   rest: 'none' | 'torn' | 'damaged';
 }
 
+/** The journal of a run as another program left it: whether it is there, and its lines if they are of version 1. */
+export type ForeignRead = { kind: 'missing' } | ForeignText;
+
 export interface JournalStore {
   /** Starts the journal of a run; it must not exist yet. The file and its folders are durable when this returns. */
   create(sessionId: string, runId: string): Promise<JournalWriter>;
   /** Reads a journal as far as it is one; null when there is none. */
   read(sessionId: string, runId: string): Promise<JournalRead | null>;
+  /**
+   * Reads a journal that another program may have written, for `foldForeign`. Its run id comes from that program's
+   * files: what is no run id has no journal here.
+   */
+  readForeign(sessionId: string, runId: string): Promise<ForeignRead>;
   /** Reads lines after a `seq`, up to and with another, in bounded batches. Null when the file is missing. */
   lines(sessionId: string, runId: string, after: number, upTo: number): Promise<AsyncGenerator<string[]> | null>;
   /**
@@ -119,6 +130,17 @@ async function copyTail(file: string, start: number, wanted: string): Promise<vo
   await syncFolder(path.dirname(name));
 }
 
+async function bytesOf(file: string): Promise<Buffer | null> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** How `journalLine` begins a line. */
+const OURS = '{"version":2,';
 const SEQ = /"run_id":"[0-9a-f]{32}","seq":(\d+),/;
 
 export function createJournalStore(paths: Paths): JournalStore {
@@ -138,17 +160,13 @@ export function createJournalStore(paths: Paths): JournalStore {
     },
 
     async read(sessionId, runId) {
-      try {
-        const handle = await open(paths.journal(sessionId, runId), 'r');
-        try {
-          return parseJournal(await handle.readFile(), runId);
-        } finally {
-          await handle.close();
-        }
-      } catch (error) {
-        if (isMissing(error)) return null;
-        throw error;
-      }
+      const bytes = await bytesOf(paths.journal(sessionId, runId));
+      return bytes && parseJournal(bytes, runId);
+    },
+
+    async readForeign(sessionId, runId) {
+      const bytes = isRunId(runId) ? await bytesOf(paths.journal(sessionId, runId)) : null;
+      return bytes ? parseForeign(bytes.toString('utf8')) : { kind: 'missing' };
     },
 
     async lines(sessionId, runId, after, upTo) {
@@ -164,6 +182,8 @@ export function createJournalStore(paths: Paths): JournalStore {
 
     async reopen(sessionId, runId, read, now) {
       const file = paths.journal(sessionId, runId);
+      // Whoever comes here with a journal of another program has taken a run that is none of ours (JO5).
+      if (read?.records[0]?.line.startsWith(OURS) === false) throw new Error(`not a journal of ours: ${runId}`);
       await makeFolder(path.dirname(file));
       if (read && read.rest !== 'none') {
         await copyTail(file, read.validBytes, `${file}.torn-${Math.floor(now)}`);

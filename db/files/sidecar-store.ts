@@ -1,59 +1,41 @@
 /**
  * Sidecars: `sessions/<id>.json`, the transcript as the person sees it, with the fields of the running turn.
  *
- * One JSON object. Scalars come before `messages`, so a reader that wants only them need not parse the transcript: in a
- * file written by us (or by any writer that indents by two) the bytes newline, two spaces, `"messages": [` can stand
- * nowhere else, because JSON strings hold no raw newline. Rows are kept as serialised text: a save never stringifies
- * an old row again.
+ * This is the files: what stands in them is `sidecar-text`, and how rows are kept in memory is `sidecar-rows`. A long file
+ * is read by a thread of its own (`sidecar-thread`) where there is one.
  */
-import type { Stats } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import type { Message } from '../../server/core/terms.ts';
+import { setImmediate } from 'node:timers/promises';
+import type { RawRow } from '../../server/core/reconcile/row.ts';
 import { isMissing, makeFolder, replaceFile, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
+import { type FileIdentity, identityOf, type MergeSource, type ReadJob } from './sidecar-jobs.ts';
+import { type Merged, type MergeRules, mergeRows } from './sidecar-merge.ts';
+import { type FoundRow, type SidecarRow, toSidecarRow, unpack } from './sidecar-rows.ts';
+import {
+  lazyTail,
+  MARK,
+  parseHeader,
+  parseSidecar,
+  type Sidecar,
+  type SidecarHeader,
+  serialiseSidecar,
+  toSidecar,
+} from './sidecar-text.ts';
+import { createSidecarThread } from './sidecar-thread.ts';
 
-/** The scalar fields, in the order of the file. Fields that we do not know are kept. */
-export interface SidecarHeader {
-  session_id: string;
-  active_stream_id: string | null;
-  pending_user_message: string | null;
-  pending_attachments: string[];
-  /** Epoch seconds. */
-  pending_started_at: number | null;
-  pending_user_source: string | null;
-  /** Number of the edit that these rows have seen. */
-  edit_number: number;
-  message_count: number;
-  [other: string]: unknown;
-}
-
-export interface SidecarRow {
-  id: string;
-  runId: string | null;
-  role: string;
-  /** The row as JSON text on one line. */
-  json: string;
-}
-
-export interface Sidecar {
-  header: SidecarHeader;
-  rows: readonly SidecarRow[];
-  /** The fields behind `messages`, `tool_calls` first, as they were found. */
-  tail: Record<string, unknown>;
-}
-
-/** What tells one state of a file from another without reading it. */
-export type FileIdentity = string;
+export { type FileIdentity, type FoundRow, type Sidecar, type SidecarHeader, type SidecarRow, toSidecarRow };
 
 export type SidecarRead =
   | { kind: 'missing' }
   | { kind: 'damaged'; reason: string }
-  | { kind: 'found'; sidecar: Sidecar; identity: FileIdentity };
+  | { kind: 'found'; sidecar: Sidecar<FoundRow>; identity: FileIdentity };
 
 export interface SidecarStore {
   /** Identity of the file now, or null when there is none. */
   identity(sessionId: string): Promise<FileIdentity | null>;
-  read(sessionId: string): Promise<SidecarRead>;
+  /** @param meanwhile called when another thread is at it, so that the time can be used */
+  read(sessionId: string, meanwhile?: () => void): Promise<SidecarRead>;
   /** Only the fields before `messages`; null when the file is missing or damaged. */
   readHeader(sessionId: string): Promise<SidecarHeader | null>;
   /** Replaces the file (SC1, SC2). Returns its new identity. */
@@ -61,70 +43,55 @@ export interface SidecarStore {
   /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
   remove(sessionId: string): Promise<void>;
+  /** Makes one list of rows of other programs, on either side; of many rows away from this thread. */
+  merge(sessionId: string, input: MergeInput): Promise<MergedRows>;
 }
 
-const MESSAGES_KEY = '\n  "messages": [';
-/** What stands between the header and the rows. */
-const MARK = `,${MESSAGES_KEY}`;
-
-/** A transcript row as the sidecar keeps it. */
-export function toSidecarRow(message: Message): SidecarRow {
-  return { id: message.id, runId: message.run_id ?? null, role: message.role, json: JSON.stringify(message) };
+export interface MergeInput extends MergeRules {
+  /** What was read of the file; null when there is none. */
+  found: { rows: readonly FoundRow[]; identity: FileIdentity } | null;
+  /** Those of its rows that count, in their order. */
+  rows: readonly FoundRow[];
+  /** How many rows the state DB has. */
+  stateCount: number;
+  /** Reads them, piece by piece; asked for once or twice. */
+  state(): AsyncIterable<RawRow[]>;
 }
 
-const identityOf = (stats: Stats): FileIdentity =>
-  `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`;
-
-/** Parses the text of a sidecar; a string says why it is none. */
-export function parseSidecar(sessionId: string, text: string): Sidecar | string {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return text.trim() === '' ? 'the file is empty' : 'the file is not JSON';
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return 'the file is not a JSON object';
-  const fields = Object.entries(value);
-  const messages = fields.find(([key]) => key === 'messages')?.[1];
-  if (!Array.isArray(messages)) return 'it has no list of messages';
-  const at = fields.findIndex(([key]) => key === 'messages');
-  const header = Object.fromEntries(fields.slice(0, at)) as SidecarHeader;
-  if (header.session_id !== sessionId) return `it is of session ${JSON.stringify(header.session_id)}`;
-  const rows: SidecarRow[] = [];
-  for (const row of messages) {
-    if (row === null || typeof row !== 'object' || typeof row.id !== 'string' || typeof row.role !== 'string') {
-      return `row ${rows.length} is not a message`;
-    }
-    rows.push(toSidecarRow(row as Message));
-  }
-  return { header, rows, tail: Object.fromEntries(fields.slice(at + 1)) };
-}
-
-/** Parses the text before the transcript; null when that was no top-level field after all. */
-function parseHeader(text: string): SidecarHeader | null {
-  try {
-    return JSON.parse(`${text}}`) as SidecarHeader;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
+/** The rows of both; each has an id now. */
+export interface MergedRows extends Omit<Merged, 'rows'> {
+  rows: readonly SidecarRow[];
 }
 
 const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
 
-/** The text of a sidecar, in chunks for `replaceFile`. */
-export function serialiseSidecar(sidecar: Sidecar): string[] {
-  const header = JSON.stringify({ ...sidecar.header, message_count: sidecar.rows.length }, null, 2);
-  const rows = sidecar.rows.map((row) => `    ${row.json}`).join(',\n');
-  // A file whose fields came in another order may have these before the transcript: no field is said twice.
-  const fields = Object.entries({ tool_calls: [], ...sidecar.tail }).filter(
-    ([key]) => key !== 'message_count' && !Object.hasOwn(sidecar.header, key),
-  );
-  const tail = fields.length ? `,${JSON.stringify(Object.fromEntries(fields), null, 2).slice(1)}` : '\n}';
-  return [header.slice(0, -2), MARK, rows ? `\n${rows}\n  ]` : ']', tail, '\n'];
+export interface SidecarStoreOptions {
+  /** The thread for long transcripts failed, and its work is done in this one. */
+  onThreadFailure?(error: unknown): void;
 }
 
-export function createSidecarStore(paths: Paths): SidecarStore {
+export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = {}): SidecarStore {
+  const { onThreadFailure = (error) => process.emitWarning(error instanceof Error ? error : String(error)) } = options;
+  const thread = createSidecarThread({ onFailure: onThreadFailure });
+
+  /** Reads and parses a file: a long one elsewhere, so that this thread goes on. @throws the system's error */
+  async function readFound(sessionId: string, meanwhile?: () => void): Promise<ReadJob> {
+    const file = paths.sidecar(sessionId);
+    const handle = await open(file, 'r');
+    try {
+      // Identity and content of the same file, whatever is renamed over it meanwhile.
+      const stats = await handle.stat();
+      const job = stats.size > LONG_BYTES ? await thread.read({ sessionId, file }, meanwhile) : null;
+      if (job) return job;
+      const sidecar = parseSidecar(sessionId, await handle.readFile());
+      return typeof sidecar === 'string'
+        ? { kind: 'damaged', reason: sidecar }
+        : { kind: 'found', sidecar, identity: identityOf(stats) };
+    } finally {
+      await handle.close();
+    }
+  }
+
   return {
     async identity(sessionId) {
       try {
@@ -135,20 +102,13 @@ export function createSidecarStore(paths: Paths): SidecarStore {
       }
     },
 
-    async read(sessionId) {
-      const file = paths.sidecar(sessionId);
+    async read(sessionId, meanwhile) {
       try {
-        const handle = await open(file, 'r');
-        try {
-          // Identity and content of the same file, whatever is renamed over it meanwhile.
-          const identity = identityOf(await handle.stat());
-          const sidecar = parseSidecar(sessionId, await handle.readFile('utf8'));
-          return typeof sidecar === 'string'
-            ? { kind: 'damaged', reason: sidecar }
-            : { kind: 'found', sidecar, identity };
-        } finally {
-          await handle.close();
-        }
+        const job = await readFound(sessionId, meanwhile);
+        if (job.kind === 'damaged') return job;
+        const { sidecar, identity } = job;
+        const { header, tail } = sidecar;
+        return { kind: 'found', sidecar: toSidecar(header, unpack(sidecar.rows), lazyTail(tail)), identity };
       } catch (error) {
         if (isMissing(error)) return { kind: 'missing' };
         if (isFolder(error)) return { kind: 'damaged', reason: 'there is a folder in its place' };
@@ -180,7 +140,7 @@ export function createSidecarStore(paths: Paths): SidecarStore {
             rest = seam.subarray(Math.max(0, seam.length - MARK.length));
           }
           // Not as we write it: on one line, say, or indented otherwise.
-          const whole = parseSidecar(sessionId, await readFile(file, 'utf8'));
+          const whole = parseSidecar(sessionId, await readFile(file));
           return typeof whole === 'string' ? null : whole.header;
         } finally {
           await handle.close();
@@ -194,7 +154,13 @@ export function createSidecarStore(paths: Paths): SidecarStore {
     async save(sessionId, sidecar) {
       const file = paths.sidecar(sessionId);
       await makeFolder(paths.sessions);
-      await replaceFile(file, serialiseSidecar(sidecar));
+      const chunks: (string | Buffer)[] = [];
+      for (const chunk of serialiseSidecar(sidecar)) {
+        // A long transcript is put together in pieces, and others have their turn in between.
+        if (chunks.length > 2) await setImmediate();
+        chunks.push(chunk);
+      }
+      await replaceFile(file, chunks);
       return identityOf(await stat(file));
     },
 
@@ -219,5 +185,32 @@ export function createSidecarStore(paths: Paths): SidecarStore {
     async remove(sessionId) {
       await rm(paths.sidecar(sessionId), { force: true });
     },
+
+    async merge(sessionId, { found, rows, stateCount, state, fences, liveRunId }) {
+      const rules = { fences, liveRunId };
+      const isLong = rows.length + stateCount > LONG_ROWS;
+      const merged = isLong ? await thread.merge(sourceOf(sessionId, found, rows), state(), rules) : null;
+      if (merged) return { ...merged, rows: unpack(merged.rows) as SidecarRow[] };
+      const all: RawRow[] = [];
+      for await (const some of state()) all.push(...some);
+      const here = mergeRows(rows.map(parsedRow), all, rules);
+      return { ...here, rows: unpack(here.rows) as SidecarRow[] };
+    },
   };
+
+  /** What the thread is told of a file's rows: where they stand, or the few that there are. */
+  function sourceOf(sessionId: string, found: MergeInput['found'], rows: readonly FoundRow[]): MergeSource {
+    if (!found || rows.length <= LONG_ROWS) return { kind: 'rows', rows: rows.map(parsedRow) };
+    const file = paths.sidecar(sessionId);
+    const source = { kind: 'file', sessionId, file, identity: found.identity } as const;
+    if (rows.length === found.rows.length) return { ...source, kept: null };
+    const kept = new Set(rows);
+    return { ...source, kept: Uint32Array.from(found.rows.flatMap((row, at) => (kept.has(row) ? [at] : []))) };
+  }
 }
+
+const parsedRow = (row: FoundRow): RawRow => JSON.parse(row.json) as RawRow;
+
+/** From how many bytes on a file is read, and from how many rows on they are merged, in a thread of its own. */
+const LONG_BYTES = 262_144;
+const LONG_ROWS = 500;

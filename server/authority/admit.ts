@@ -3,7 +3,7 @@
  * payload give the first receipt again, whatever its state (AD2).
  */
 import { createHash } from 'node:crypto';
-import type { AdmitOutcome, NewAdmission, Stores } from '../../db/stores.ts';
+import type { AdmitOutcome, Cut, NewAdmission, Stores } from '../../db/stores.ts';
 import type { Admission, Mode } from '../core/terms.ts';
 import { utf8Length, wellFormed } from '../core/text.ts';
 import { AppError } from '../errors.ts';
@@ -21,6 +21,15 @@ export interface Submission {
   /** The caller's key, or null for a new one. */
   requestId: string | null;
   principalId: string;
+  retry?: Retry;
+}
+
+/** What makes a prompt a retry (ED3). */
+export interface Retry {
+  /** What is taken back of the transcript in the same step. */
+  cut: Cut;
+  /** Brings the files behind the cut, before the prompt may run. */
+  follow(): Promise<void>;
 }
 
 export interface AdmitParts {
@@ -47,7 +56,7 @@ export type Admit = (submission: Submission) => Promise<Admission>;
 export function createAdmit(parts: AdmitParts): Admit {
   const { stores, registry, leases } = parts;
   return async (submission) => {
-    const { sessionId, attachments, mode } = submission;
+    const { sessionId, attachments, mode, retry } = submission;
     const text = wellFormed(submission.text);
     checkPayload(text, attachments, mode);
     if (parts.isDraining()) throw new AppError('draining');
@@ -60,16 +69,18 @@ export function createAdmit(parts: AdmitParts): Admit {
       text,
       attachments,
       mode,
-      digest: digestOf(text, attachments, mode),
+      digest: retry ? RETRY_DIGEST : digestOf(text, attachments, mode),
       now: parts.now(),
     };
     const release = registry.hold(sessionId);
     try {
       const lease = leases.request(registry.open(sessionId));
-      const outcome = await stores.admissions.admit(input, { maxQueued: parts.maxQueued, lease });
+      const limits = { maxQueued: parts.maxQueued, lease, ...(retry && { cut: retry.cut }) };
+      const outcome = await stores.admissions.admit(input, limits);
       const admission = admitted(outcome, sessionId);
       if (outcome.kind === 'admitted') {
         parts.reached('admitted');
+        await retry?.follow();
         parts.onChange(sessionId, 'queued');
       }
       // Also for a repeat: what made the first one pause may be gone.
@@ -92,12 +103,14 @@ function checkPayload(text: string, attachments: readonly string[], mode: Mode):
   }
 }
 
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
 /** The digest of a payload: what makes a repeat the same prompt. */
-function digestOf(text: string, attachments: readonly string[], mode: Mode): string {
-  return createHash('sha256')
-    .update(JSON.stringify([text, attachments, mode]))
-    .digest('hex');
-}
+const digestOf = (text: string, attachments: readonly string[], mode: Mode): string =>
+  sha256(JSON.stringify([text, attachments, mode]));
+
+/** A retry says no text of its own, and after it another prompt may be the last one: all retries are the same. */
+const RETRY_DIGEST = sha256('retry');
 
 function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
   switch (outcome.kind) {
@@ -111,7 +124,9 @@ function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
     case 'queue_full':
       throw new AppError('queue_full');
     case 'session_busy':
-      throw new AppError('session_busy');
+    case 'unknown_execution':
+    case 'revision_conflict':
+      throw new AppError(outcome.kind);
     case 'capacity':
       throw new AppError('max_concurrent_sessions');
     case 'not_owned':

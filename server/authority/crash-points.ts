@@ -1,6 +1,6 @@
 /**
- * The points of a prompt's way at which a test kills the process, in the order of the write order: each name says what
- * is durable when it is reached. In production nothing happens here.
+ * The points of a prompt's way, and of an edit's, at which a test kills the process, in the order of the write order:
+ * each name says what is durable when it is reached. In production nothing happens here.
  */
 export type CrashPoint =
   | 'admitted'
@@ -11,6 +11,8 @@ export type CrashPoint =
   | 'row-committed'
   | 'journal-sealed'
   | 'settled'
-  | 'sidecar-saved';
+  | 'sidecar-saved'
+  | 'edited'
+  | 'edit-saved';
 
 export type ReachCrashPoint = (point: CrashPoint) => void;

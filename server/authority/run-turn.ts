@@ -18,6 +18,7 @@ import type { LiveRun, LiveSession } from '../live/live-session.ts';
 import type { Requests } from '../live/requests.ts';
 import { createRunLog, type RunLog } from '../live/run-log.ts';
 import type { Runner, Turn } from '../runners/runner.ts';
+import { historyOf } from '../sessions/model-context.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
 import type { Titles } from '../sessions/titles.ts';
 import type { PendingTurn, Transcripts } from '../sessions/transcripts.ts';
@@ -27,7 +28,7 @@ import { GaveUp, type Persist } from './persist.ts';
 import { type AgentEnd, CRASHED, judgeEnd, STOPPED } from './verdict.ts';
 
 export interface RunTurnParts {
-  stores: Pick<Stores, 'admissions' | 'sessions'>;
+  stores: Pick<Stores, 'admissions' | 'sessions' | 'messages'>;
   journals: JournalStore;
   transcripts: Transcripts;
   lock: SessionLock;
@@ -97,8 +98,9 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
   }
 
   async function turnOf(live: LiveSession, run: LiveRun, session: SessionRow, model: string): Promise<Turn> {
-    const { rows } = await persist('read the transcript', () => transcripts.read(live.sessionId));
-    const history = rows.filter((row) => row.runId !== run.runId).map((row) => JSON.parse(row.json) as Message);
+    const history = await persist('read the transcript', async () =>
+      historyOf(stores, live.sessionId, run.runId, await transcripts.read(live.sessionId)),
+    );
     return {
       sessionId: live.sessionId,
       runId: run.runId,

@@ -15,7 +15,8 @@ export type FoldEnd =
   | { kind: 'complete' }
   | { kind: 'interrupted'; error?: TurnError }
   | { kind: 'error'; error: TurnError }
-  | { kind: 'dead'; cause: MarkerCause };
+  /** `armed`: its journal could not be read yet, so that output may still appear. */
+  | { kind: 'dead'; cause: MarkerCause; armed?: boolean };
 
 /** A tool call as a snapshot shows it. */
 export interface ToolView {
@@ -226,7 +227,7 @@ export function createFold(runId: string): Fold {
           if (open && isEmpty(open)) open = null;
           const closed = close({ status: 'partial', recovered: true });
           const recovered = rows.some((row) => row.role !== 'user');
-          const marker = markerRow(runId, at, end.cause, recovered ? 'recovered' : 'none');
+          const marker = markerRow(runId, at, end.cause, recovered ? 'recovered' : end.armed ? 'pending' : 'none');
           rows.push(marker);
           return [...closed, marker];
         }

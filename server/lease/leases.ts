@@ -19,6 +19,8 @@ export interface Leases {
   request(live: LiveSession): LeaseRequest;
   /** Takes the lease for work that no prompt asked for (recovery, healing): no cap applies. */
   acquire(live: LiveSession): Promise<'granted' | 'not_owned'>;
+  /** The same, but a state DB that is locked right now is a failure at once: for work that a reader must not wait for. */
+  acquireNow(live: LiveSession): Promise<'granted' | 'not_owned'>;
   /** Gives it back unless prompts are still open. */
   releaseIdle(live: LiveSession): Promise<void>;
 }
@@ -32,12 +34,14 @@ export function createLeases({ store, process, epoch, cap, now, newId }: LeasesP
     cap,
     now: now(),
   });
+  const acquire = async (live: LiveSession, wait: boolean) => {
+    const answer = await store.acquire(live.sessionId, { ...request(live), cap: null, wait });
+    return answer.kind === 'granted' ? ('granted' as const) : ('not_owned' as const);
+  };
   return {
     request,
-    async acquire(live) {
-      const answer = await store.acquire(live.sessionId, { ...request(live), cap: null });
-      return answer.kind === 'granted' ? 'granted' : 'not_owned';
-    },
+    acquire: (live) => acquire(live, true),
+    acquireNow: (live) => acquire(live, false),
     async releaseIdle(live) {
       await store.releaseIdle(live.sessionId, owner(live));
     },

@@ -28,6 +28,8 @@ export interface AttachParts {
   journals: JournalStore;
   registry: LiveRegistry;
   describe(sessionId: string): Promise<SessionDescription>;
+  /** Runs whose turns an edit took back: nobody is shown them again (ED1). */
+  takenBack(sessionId: string): Promise<ReadonlySet<string>>;
 }
 
 export interface AttachRequest {
@@ -55,9 +57,9 @@ interface Position {
 type Resolved =
   | { kind: 'at'; position: Position }
   | { kind: 'waiting'; runId: string }
-  | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' };
+  | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' | 'edited' };
 
-export function createAttach({ admissions, journals, registry, describe }: AttachParts) {
+export function createAttach({ admissions, journals, registry, describe, takenBack }: AttachParts) {
   /** Where a cursor stands, or why it cannot be honoured. */
   async function resolve(live: LiveSession, text: string): Promise<Resolved> {
     const cursor = parseCursor(text);
@@ -69,6 +71,8 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       if (admission.status !== 'queued') return { kind: 'reset', reason: 'cancelled' };
       return cursor.seq === 0 ? { kind: 'waiting', runId: cursor.runId } : { kind: 'reset', reason: 'ahead' };
     }
+    // What this reader had seen is no longer part of the conversation.
+    if ((await takenBack(live.sessionId)).has(cursor.runId)) return { kind: 'reset', reason: 'edited' };
     const last = publishedOf(live, admission);
     if (cursor.seq > last) return { kind: 'reset', reason: 'ahead' };
     if (admission.journal_pruned && cursor.seq < last) return { kind: 'reset', reason: 'too_old' };
@@ -156,7 +160,7 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
         generation = next.generation!;
         runId = next.run_id;
         seq = 0;
-        finished = false;
+        finished = live.run?.runId !== runId && (await takenBack(sessionId)).has(runId);
       } else if (live.lastGeneration <= generation) {
         return goLive(attachment);
       } else {
@@ -275,6 +279,11 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
       live: false,
       missedInfo: false,
       missedEnds: [],
+      stale: false,
+      onEdited() {
+        attachment.stale = true;
+        if (attachment.live) bringUpToDate(live, attachment, 'live').catch(endEarly);
+      },
       onCancelled() {
         if (cancelled) return;
         cancelled = true;
@@ -293,6 +302,7 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     });
     let here = await bring(live, attachment, cursor);
     if (here === 'lost' && only === undefined) here = await snapshot(live, attachment, 'too_old');
+    here = await bringUpToDate(live, attachment, here);
     if (here === 'deleted') {
       subscriber.offer([plainLiveEvent('session.deleted', sessionId, {})]);
       live.attachments.delete(attachment);
@@ -303,6 +313,17 @@ export function createAttach({ admissions, journals, registry, describe }: Attac
     if (only !== undefined && here !== 'live') subscriber.close('finished');
     if (here === 'live' && cursor !== null && !subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
   };
+
+  /** A reader that saw what an edit has taken back since is told anew where it stands. */
+  async function bringUpToDate(live: LiveSession, attachment: Attachment, reached: CaughtUp): Promise<CaughtUp> {
+    let here = reached;
+    while (attachment.stale && attachment.only === null && (here === 'live' || here === 'told')) {
+      attachment.stale = false;
+      attachment.live = false;
+      here = await snapshot(live, attachment, 'edited');
+    }
+    return here;
+  }
 
   /** Brings a reader to the present in the way that it asked for. */
   async function bring(live: LiveSession, attachment: Attachment, cursor: string | null): Promise<CaughtUp> {

@@ -46,6 +46,10 @@ export interface Attachment {
   missedInfo: boolean;
   /** Ends of cancelled prompts that passed while it caught up: no journal has them. */
   readonly missedEnds: LiveEvent[];
+  /** An edit took back what it may have been shown. */
+  stale: boolean;
+  /** An edit was made: it must be told anew where it stands. */
+  onEdited(): void;
   /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
   onCancelled(): void;
 }

@@ -17,12 +17,16 @@ import {
   serialiseEnvelope,
   stampEvent,
 } from '../core/events.ts';
-import { createFold, type Fold, type FoldEnd } from '../core/fold.ts';
+import { createFold, type Fold } from '../core/fold.ts';
+import type { Retry } from '../core/retry-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../core/terms.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
-import type { Transcripts } from '../sessions/transcripts.ts';
+import type { Transcript, Transcripts } from '../sessions/transcripts.ts';
+import { endOf } from './dead-journal.ts';
+import type { ForeignTurns } from './foreign-turn.ts';
+import type { JournalRetries } from './journal-retry.ts';
 
 export interface RecoveryParts {
   stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs' | 'messages'>;
@@ -31,6 +35,8 @@ export interface RecoveryParts {
   lock: SessionLock;
   leases: Leases;
   registry: LiveRegistry;
+  foreignTurns: ForeignTurns;
+  retries: JournalRetries;
   epoch: number;
   isAlive(process: ProcessIdentity): boolean;
   now(): number;
@@ -43,13 +49,20 @@ export interface Recovery {
   ensure(session: SessionRow): Promise<void>;
   /** Who else runs a turn of this session right now; null when nobody does. */
   runsElsewhere(session: SessionRow): Promise<ProcessIdentity | null>;
-  /** Saves a sidecar that lacks what another store has. Not now is no failure: the next read tries again (RE3). */
+  /** Whether a store lacks something, a turn of another program is pending, or lost output may have appeared. */
+  needsHealing(transcript: Transcript): boolean;
+  /** Does something about it. Not now is no failure: the next read tries again (RE3). */
   heal(sessionId: string): Promise<void>;
+  /** Settles what another program calls pending, before a turn of ours takes its place in the sidecar. */
+  beforeRun(sessionId: string): Promise<void>;
 }
 
 export function createRecovery(parts: RecoveryParts): Recovery {
   const { stores, journals, transcripts, lock, leases, registry, now, log } = parts;
+  const { foreignTurns, retries } = parts;
   const running = new Map<string, Promise<void>>();
+  const healing = new Map<string, Promise<void>>();
+  const retrying = new Set<string>();
   /** A dead epoch never lives again. */
   const deadEpochs = new Set<number>();
 
@@ -89,13 +102,16 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   async function recoverTurn(admission: Admission): Promise<void> {
     const { session_id: sessionId, run_id: runId } = admission;
     const read = await journals.read(sessionId, runId);
+    const { header } = await transcripts.read(sessionId);
+    // Before its sidecar named it a run had no journal that could have been lost.
+    const isLost = !read?.records.length && header?.active_stream_id === runId;
     const fold = createFold(runId);
     for (const { event } of read?.records ?? []) fold.apply(event, event.created_at);
     if (!read?.records.length) fold.apply(startOf(admission), admission.started_at!);
     // Of a run whose journal is lost, what reached the state DB is all there is.
     fold.adopt(await committedRows(admission));
     const last = read?.records.at(-1)?.event;
-    const sealed = last?.type === 'message.complete' ? last : await seal(admission, fold, read);
+    const sealed = last?.type === 'message.complete' ? last : await seal(admission, fold, read, isLost);
     if (last?.type === 'message.complete') fold.end(endOf(last.payload), last.created_at);
     const rows = fold.rows().slice(1);
     const complete = sealed.payload as MessageComplete;
@@ -121,7 +137,9 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     }
     // What was kept of the transcript was read while this turn counted as running.
     transcripts.forget(sessionId);
-    await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now() });
+    const armed = complete.error?.recovery === 'pending';
+    const retry: Retry = { runId, attempts: 0, firstSeen: sealed.created_at };
+    await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now(), ...(armed ? { retry } : {}) });
     log.info(
       { session_id: sessionId, run_id: runId, admission_id: admission.admission_id, outcome },
       'recovered a turn',
@@ -135,7 +153,12 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   }
 
   /** Ends the journal of a dead run: a torn tail is copied aside and cut, then the terminal event follows. */
-  async function seal(admission: Admission, fold: Fold, read: JournalRead | null): Promise<StampedEvent> {
+  async function seal(
+    admission: Admission,
+    fold: Fold,
+    read: JournalRead | null,
+    isLost: boolean,
+  ): Promise<StampedEvent> {
     const { session_id, run_id } = admission;
     const at = journalTime(now());
     const writer = await journals.reopen(session_id, run_id, read, at);
@@ -150,7 +173,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       };
       if (seq === 0) stamp(startOf(admission));
       // By the time of the line that ends it, so that reading it back gives the same marker.
-      fold.end({ kind: 'dead', cause: 'process_restart' }, at);
+      fold.end({ kind: 'dead', cause: 'process_restart', armed: isLost }, at);
       const rows = fold.rows().slice(1);
       const complete = completionOf({
         admissionId: admission.admission_id,
@@ -166,6 +189,30 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       return sealed;
     } finally {
       await writer.close();
+    }
+  }
+
+  const repair = (sessionId: string): Promise<void> =>
+    withLease(sessionId, async () => {
+      await foreignTurns.settle(sessionId, false);
+      if ((await transcripts.read(sessionId)).behind) await transcripts.heal(sessionId, now());
+    });
+
+  /** Does something to an idle session under its lease and lock, if both are free right now. */
+  async function withLease(sessionId: string, work: () => Promise<void>): Promise<void> {
+    const release = registry.hold(sessionId);
+    const live = registry.open(sessionId);
+    try {
+      if ((await leases.acquireNow(live)) !== 'granted') return;
+      await lock(sessionId, async () => {
+        if (!live.run) await work();
+      });
+      await leases.releaseIdle(live);
+    } catch (error) {
+      if (storageTroubleKind(error) === null) throw error;
+      log.warn({ session_id: sessionId, err: error }, 'a session could not be healed now');
+    } finally {
+      release();
     }
   }
 
@@ -191,32 +238,27 @@ export function createRecovery(parts: RecoveryParts): Recovery {
 
     async heal(sessionId) {
       if (registry.peek(sessionId)?.run) return; // The run saves it itself.
-      const release = registry.hold(sessionId);
-      const live = registry.open(sessionId);
-      try {
-        if ((await leases.acquire(live)) !== 'granted') return;
-        await lock(sessionId, async () => {
-          if (live.run) return;
-          const { behind } = await transcripts.read(sessionId);
-          if (behind) await transcripts.save(sessionId, { rows: [], pending: null, now: now() });
-        });
-        await leases.releaseIdle(live);
-      } catch (error) {
-        if (storageTroubleKind(error) === null) throw error;
-        log.warn({ session_id: sessionId, err: error }, 'a sidecar could not be healed now');
-      } finally {
-        release();
-      }
+      const work = healing.get(sessionId);
+      if (work) return work;
+      // Somebody else writes: the next read comes again (RE3).
+      if (lock.isHeld(sessionId) || retrying.has(sessionId)) return;
+      const started = repair(sessionId).finally(() => healing.delete(sessionId));
+      healing.set(sessionId, started);
+      await started;
+      if (!retries.isArmed(await transcripts.read(sessionId))) return;
+      // Whoever comes while this reader looks is answered with what stands.
+      retrying.add(sessionId);
+      await withLease(sessionId, () => retries.attempt(sessionId)).finally(() => retrying.delete(sessionId));
+    },
+
+    needsHealing: (transcript) =>
+      transcript.behind || foreignTurns.isPending(transcript) || retries.isArmed(transcript),
+
+    async beforeRun(sessionId) {
+      if (!foreignTurns.isPending(await transcripts.read(sessionId))) return;
+      await lock(sessionId, () => foreignTurns.settle(sessionId, true));
     },
   };
-}
-
-/** How the rows of a sealed journal end. */
-function endOf(complete: MessageComplete): FoldEnd {
-  if (complete.status === 'complete') return { kind: 'complete' };
-  if (complete.cause) return { kind: 'dead', cause: complete.cause };
-  if (complete.status === 'error' && complete.error) return { kind: 'error', error: complete.error };
-  return complete.error ? { kind: 'interrupted', error: complete.error } : { kind: 'interrupted' };
 }
 
 /** The first event of a run whose journal was never written. */

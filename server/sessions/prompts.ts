@@ -29,6 +29,8 @@ export type Waited =
 
 export interface Prompts {
   submit(submission: Submission): Promise<AdmissionView>;
+  /** An admission as its sender sees it now. */
+  receipt(admission: Admission): Promise<AdmissionView>;
   /**
    * Refuses what nobody here can follow to its end.
    * @throws AppError unknown_execution, or session_not_owned when another process runs the session
@@ -72,6 +74,8 @@ export function createPrompts(parts: PromptsParts): Prompts {
       await parts.sessions.get(submission.sessionId); // 404 first, and what a dead process left is resolved.
       return view(await parts.admit(submission));
     },
+
+    receipt: view,
 
     async assertFollowable(admission) {
       if (admission.status === 'unknown') throw new AppError('unknown_execution');

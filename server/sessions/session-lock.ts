@@ -1,9 +1,13 @@
 /** One writer at a time for a session's files within this process; callers queue up in order. */
-export type SessionLock = <T>(sessionId: string, work: () => Promise<T>) => Promise<T>;
+export interface SessionLock {
+  <T>(sessionId: string, work: () => Promise<T>): Promise<T>;
+  /** Whether somebody writes now or waits to: who only heals on the way comes again another time (RE3). */
+  isHeld(sessionId: string): boolean;
+}
 
 export function createSessionLock(): SessionLock {
   const tails = new Map<string, Promise<unknown>>();
-  return (sessionId, work) => {
+  const lock = <T>(sessionId: string, work: () => Promise<T>): Promise<T> => {
     const before = tails.get(sessionId) ?? Promise.resolve();
     const result = before.then(work, work);
     const tail = result.catch(() => {});
@@ -13,4 +17,5 @@ export function createSessionLock(): SessionLock {
     });
     return result;
   };
+  return Object.assign(lock, { isHeld: (sessionId: string): boolean => tails.has(sessionId) });
 }

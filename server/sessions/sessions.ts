@@ -57,6 +57,8 @@ export interface MessagePage {
   rows: string | Buffer;
   hasMore: boolean;
   session: SessionView;
+  /** Tells this state of the transcript from every other. */
+  tag: string;
 }
 
 export interface Sessions {
@@ -192,10 +194,12 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
 
     async messages(sessionId, { limit, before, after }) {
-      const session = view(await row(sessionId));
+      let session = await row(sessionId);
       let transcript = await transcripts.read(sessionId);
-      if (transcript.behind) {
+      // A turn that may still run is its process's, and its stores with it (RE2).
+      if (recovery.needsHealing(transcript) && session.open.every((open) => open.status === 'queued')) {
         await recovery.heal(sessionId);
+        session = (await stores.sessions.get(sessionId)) ?? session;
         transcript = await transcripts.read(sessionId);
       }
       const { rows } = transcript;
@@ -213,7 +217,8 @@ export function createSessions(parts: SessionsParts): Sessions {
       return {
         rows: whole ? transcript.body() : slice(rows, start, end),
         hasMore: after === undefined ? start > 0 : end < to,
-        session,
+        session: view(session),
+        tag: transcript.tag,
       };
     },
 

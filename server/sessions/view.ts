@@ -66,7 +66,7 @@ function statusOf(open: readonly OpenRow[], live: LiveSession | null, running: b
   return queued > 0 ? 'queued' : 'idle';
 }
 
-function usageOf(row: SessionRow): Usage {
+export function usageOf(row: SessionRow): Usage {
   const usage: Usage = { input_tokens: row.input_tokens, output_tokens: row.output_tokens };
   // Left out where the provider never told of any.
   if (row.cached_tokens > 0) usage.cached_tokens = row.cached_tokens;

@@ -396,3 +396,75 @@ describe('writing a journal', () => {
     expect(await store.read(other, RUN)).not.toBeNull();
   });
 });
+
+describe('a journal of another program', () => {
+  const foreign = ['token', 'tool', 'done'].map((event, n) => ({
+    version: 1,
+    event_id: `${RUN}:${n + 1}`,
+    seq: n + 1,
+    run_id: RUN,
+    session_id: SESSION,
+    event,
+    type: event,
+    created_at: 1_000 + n,
+    terminal: event === 'done',
+    terminal_state: event === 'done' ? 'completed' : null,
+    payload: { text: 'ü\u{1F600}', name: 'ls' },
+  }));
+  // With the blanks that its writer puts between the parts of a line.
+  const lines = foreign.map((line) => JSON.stringify(line).replaceAll('":', '": '));
+
+  it('[JO5] is missing, empty, or there with its lines', async () => {
+    const { store, put } = await open();
+    expect(await store.readForeign(SESSION, RUN)).toEqual({ kind: 'missing' });
+    expect(await store.readForeign('20260303_130002_ffffff', RUN)).toEqual({ kind: 'missing' });
+    for (const blank of ['', '\n \n']) {
+      await put(blank);
+      expect(await store.readForeign(SESSION, RUN)).toEqual({ kind: 'empty' });
+    }
+    await put(`${lines.join('\n')}\n`);
+    expect(await store.readForeign(SESSION, RUN)).toEqual({ kind: 'there', version: 1, records: foreign });
+  });
+
+  it('[JO4][JO5] cut at every byte it gives the whole lines before the cut', async () => {
+    const { store, put } = await open();
+    const bytes = Buffer.from(`${lines.join('\n')}\n`);
+    const ends = lines.map((_, n) => Buffer.byteLength(lines.slice(0, n + 1).join('\n')));
+    for (let cut = 1; cut <= bytes.length; cut += 1) {
+      await put(bytes.subarray(0, cut));
+      const whole = ends.filter((end) => end <= cut).length;
+      expect(await store.readForeign(SESSION, RUN), `cut at ${cut}`).toEqual({
+        kind: 'there',
+        version: whole ? 1 : null,
+        records: foreign.slice(0, whole),
+      });
+    }
+  });
+
+  it('[JO5] is told from one of ours', async () => {
+    const { store, put } = await open();
+    await put(textOf(small));
+    expect(await store.readForeign(SESSION, RUN)).toEqual({ kind: 'there', version: 2, records: [] });
+  });
+
+  it('[JO5][SE1] of a run whose id is none of a run is not looked for', async () => {
+    const { store } = await open();
+    for (const id of ['', '..', '../../state', 'stream_1', 'event:2']) {
+      expect(await store.readForeign(SESSION, id)).toEqual({ kind: 'missing' });
+    }
+  });
+
+  it('[JO5] is never written: nobody takes it up, and reading changes no byte of it', async () => {
+    const { store, file, put } = await open();
+    const torn = `${lines.join('\n')}\n{"version": 1, "ev`;
+    await put(torn);
+    const before = await stat(file, { bigint: true });
+    await store.readForeign(SESSION, RUN);
+    await expect(store.create(SESSION, RUN)).rejects.toMatchObject({ code: 'EEXIST' });
+    await expect(store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW)).rejects.toThrow(RUN);
+    const { mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    expect({ mtimeNs, ctimeNs }).toEqual({ mtimeNs: before.mtimeNs, ctimeNs: before.ctimeNs });
+    expect(await readFile(file, 'utf8')).toBe(torn);
+    expect(await readdir(path.dirname(file))).toEqual([path.basename(file)]);
+  });
+});

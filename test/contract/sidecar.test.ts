@@ -4,10 +4,12 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createPaths } from '../../db/files/paths.ts';
+import { plainRow } from '../../db/files/sidecar-rows.ts';
 import {
   createSidecarStore,
   type Sidecar,
   type SidecarHeader,
+  type SidecarRow,
   type SidecarStore,
   toSidecarRow,
 } from '../../db/files/sidecar-store.ts';
@@ -47,10 +49,12 @@ async function open(): Promise<{ store: SidecarStore; file: string; put(content:
   return { store: createSidecarStore(paths), file, put: (content) => writeFile(file, content) };
 }
 
+/** What is found, every row cut from where it stands. */
 async function found(store: SidecarStore): Promise<Sidecar> {
   const read = await store.read(SESSION);
   if (read.kind !== 'found') throw new Error(JSON.stringify(read));
-  return read.sidecar;
+  const { header, rows, tail } = read.sidecar;
+  return { header, rows: (rows as readonly SidecarRow[]).map(plainRow), tail };
 }
 
 describe('a sidecar', () => {
@@ -64,11 +68,8 @@ describe('a sidecar', () => {
     };
     const identity = await store.save(SESSION, saved);
     expect(await store.identity(SESSION)).toBe(identity);
-    expect(await store.read(SESSION)).toEqual({
-      kind: 'found',
-      identity,
-      sidecar: { ...saved, header: { ...saved.header, message_count: 2 } },
-    });
+    expect(await store.read(SESSION)).toMatchObject({ kind: 'found', identity });
+    expect(await found(store)).toEqual({ ...saved, header: { ...saved.header, message_count: 2 } });
     const text = await readFile(file, 'utf8');
     const { messages, tool_calls } = JSON.parse(text);
     expect([messages, tool_calls]).toEqual([rows, [{ name: 'search' }]]);

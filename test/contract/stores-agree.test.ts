@@ -51,6 +51,8 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('settle' as const), session, wrong: fc.constantFrom(false, false, true) }),
   },
   fc.record({ do: fc.constant('append' as const), session }),
+  fc.record({ do: fc.constant('cut' as const), session, number, pid, stale: fc.constantFrom(false, false, true) }),
+  fc.record({ do: fc.constant('copy' as const), session, project, number }),
   fc.record({ do: fc.constant('cancel' as const), session, number }),
   fc.record({ do: fc.constant('unknown' as const), session, number }),
   fc.record({ do: fc.constant('resolve' as const), session, number }),
@@ -108,6 +110,23 @@ async function play(stores: Stores, fences: Map<string, Fence>, one: Step, now: 
     case 'append': {
       const fence = fences.get(one.session);
       return fence ? stores.admissions.appendRows(fence, [reply(Number.parseInt(fence.run_id, 16), 1)]) : null;
+    }
+    case 'cut': {
+      const rows = await stores.messages.list(one.session);
+      const last = rows[one.number - 2];
+      const cut = {
+        kept: last ? { id: last.id, timestamp: last.timestamp } : null,
+        count: last ? one.number - 1 : 0,
+        remove: rows.slice(last ? one.number - 1 : 0).map((row) => row.id),
+        revision: ((await stores.sessions.get(one.session))?.revision ?? 0) + (one.stale ? 1 : 0),
+      };
+      return stores.edits.cut(one.session, cut, { lease: lease(owner(one.pid)), now });
+    }
+    case 'copy': {
+      const { create_key: _key, create_digest: _digest, ...copy } = newSession(SESSIONS[one.number % 3]!, { now });
+      const rows = await stores.messages.list(one.session);
+      const parent = { parent_session_id: one.session, project_id: one.project, title_source: null };
+      return stores.edits.copy({ ...copy, ...parent, created_at: now, usage: null, rows });
     }
     case 'cancel':
       return stores.admissions.cancel(one.session, admission, now);

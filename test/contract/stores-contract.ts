@@ -2,6 +2,7 @@
 import { describe } from 'vitest';
 import { admitContract } from './admit-contract.ts';
 import { claimContract } from './claim-contract.ts';
+import { editsContract } from './edits-contract.ts';
 import { leasesContract } from './leases-contract.ts';
 import { listContract } from './list-contract.ts';
 import { searchContract } from './search-contract.ts';
@@ -16,6 +17,7 @@ export function storesContract(name: string, open: OpenStores): void {
   describe(`stores: ${name}`, () => {
     describe('admit', () => admitContract(open));
     describe('claim', () => claimContract(open));
+    describe('edits', () => editsContract(open));
     describe('leases', () => leasesContract(open));
     describe('sessions', () => sessionsContract(open));
     describe('list', () => listContract(open));

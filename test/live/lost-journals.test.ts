@@ -75,6 +75,7 @@ describe('a journal that is gone', () => {
       journals: createJournalStore(createPaths(await temporaryFolder())),
       registry,
       describe: async () => ({ session: { revision: 1 }, queue: [] }),
+      takenBack: async () => new Set(),
     });
     // This process began runs of the session; then all its rows went.
     registry.open('20260101_000000_aaaaaa').lastGeneration = 3;

@@ -85,6 +85,7 @@ const PROMISED = [
   'GET /api/sessions',
   'GET /api/sessions/{id}',
   'GET /api/sessions/{id}/events',
+  'GET /api/sessions/{id}/export',
   'GET /api/sessions/{id}/messages',
   'GET /api/sessions/{id}/prompts',
   'GET /api/sessions/{id}/requests',
@@ -96,10 +97,15 @@ const PROMISED = [
   'POST /api/auth/logout',
   'POST /api/projects',
   'POST /api/sessions',
+  'POST /api/sessions/import',
+  'POST /api/sessions/{id}/clear',
+  'POST /api/sessions/{id}/fork',
   'POST /api/sessions/{id}/interrupt',
   'POST /api/sessions/{id}/prompts',
   'POST /api/sessions/{id}/prompts/{admission_id}/resolve',
   'POST /api/sessions/{id}/requests/{request_id}',
+  'POST /api/sessions/{id}/retry',
+  'POST /api/sessions/{id}/rewind',
 ];
 
 it('[HT8] the document has the whole interface', async () => {

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest';
 import type { Message } from '../../server/core/terms.ts';
-import { type ChildServer, startChildServer, writeProviderHome } from './child-server.ts';
+import { type ChildServer, filesOf, startChildServer, writeProviderHome } from './child-server.ts';
 import { startFakeProvider } from './fake-provider.ts';
 import { temporaryFolder } from './home.ts';
 import { seededRandom } from './random.ts';
@@ -120,6 +120,10 @@ export async function killRounds(options: { seed: number; rounds: number; sessio
     }
     expect(new Set(rows.map((row) => row.id)).size).toBe(rows.length);
   }
+  // What was read once is healed: reading it again changes nothing on the disk.
+  const files = await filesOf(home);
+  for (const sessionId of sessions) await messagesOf(server, sessionId);
+  expect(await filesOf(home), `seed ${seed}`).toEqual(files);
   expect(provider.violations).toEqual([]);
   await provider.close();
 }

@@ -14,9 +14,14 @@ export interface MainProcess {
 
 /**
  * @param env besides PATH; nothing else of the environment of the tests reaches it
+ * @param entry the file that is run, by default as it is compiled for the tests
  */
-export function startMain(args: readonly string[], env: Record<string, string> = {}): MainProcess {
-  const child = spawn(process.execPath, [mainEntry, ...args], {
+export function startMain(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  entry: string = mainEntry,
+): MainProcess {
+  const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

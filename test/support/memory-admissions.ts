@@ -1,23 +1,16 @@
 /** The admission store in memory. */
 import type { AdmissionStore, AliveProbe, Fence } from '../../db/stores.ts';
 import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../../server/core/admission-rules.ts';
+import { judgeEdit } from '../../server/core/edit-rules.ts';
 import type { Admission, Message } from '../../server/core/terms.ts';
-import { atomic, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
+import { applyCut } from './memory-edits.ts';
+import { atomic, type MemoryState, openOf, putRows, takeLease, touch } from './memory-state.ts';
 
 export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): AdmissionStore {
   const find = (sessionId: string, admissionId: string): Admission | undefined =>
     state.admissions.find((one) => one.session_id === sessionId && one.admission_id === admissionId);
 
-  /** Writes rows by id: what is there is replaced in its place, what is missing comes last. */
-  const write = (sessionId: string, rows: readonly Message[]): void => {
-    const list = state.messages.get(sessionId) ?? [];
-    for (const row of rows) {
-      const at = list.findIndex((known) => known.id === row.id);
-      if (at < 0) list.push(structuredClone(row));
-      else list[at] = structuredClone(row);
-    }
-    state.messages.set(sessionId, list);
-  };
+  const write = (sessionId: string, rows: readonly Message[]): void => putRows(state, sessionId, rows);
 
   const holds = (fence: Fence): boolean => {
     const admission = find(fence.session_id, fence.admission_id);
@@ -35,7 +28,7 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
       .sort((a, b) => a.generation! - b.generation!);
 
   return {
-    admit: (input, { maxQueued, lease }) =>
+    admit: (input, { maxQueued, lease, cut }) =>
       atomic(() => {
         const session = state.sessions.get(input.session_id);
         if (!session) return { kind: 'not_found' };
@@ -56,8 +49,13 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         });
         if (verdict === 'repeat') return { kind: 'repeat', admission: existing! };
         if (verdict !== 'admit') return { kind: verdict };
+        if (cut) {
+          const mayCut = judgeEdit({ open, revision: session.revision, expected: cut.revision });
+          if (mayCut !== 'edit') return { kind: mayCut };
+        }
         const granted = takeLease(state, input.session_id, lease, alive);
         if (granted.kind !== 'granted') return granted;
+        if (cut) applyCut(state, session, cut, input.now);
         const { now, ...named } = input;
         state.accepted += 1;
         const admission: Admission = {
@@ -183,6 +181,14 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
 
     byRun: (sessionId, runId) =>
       atomic(() => state.admissions.find((one) => one.session_id === sessionId && one.run_id === runId) ?? null),
+
+    byRequest: (principalId, sessionId, requestId) =>
+      atomic(
+        () =>
+          state.admissions.find(
+            (one) => one.principal_id === principalId && one.session_id === sessionId && one.request_id === requestId,
+          ) ?? null,
+      ),
 
     list: (sessionId, { pending, limit }) =>
       atomic(() =>

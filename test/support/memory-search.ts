@@ -1,7 +1,7 @@
 /** The message store in memory: the rows as they were written, and a search that says in words what is found. */
 import type { MessageStore } from '../../db/stores.ts';
 import { isMarker } from '../../server/core/marker.ts';
-import { atomic, type MemoryState } from './memory-state.ts';
+import { atomic, type MemoryState, putRows, takeOut, touch } from './memory-state.ts';
 
 /** The words of a text without accents and case; every other sign only separates. */
 const wordsOf = (text: string): string[] =>
@@ -19,6 +19,34 @@ const has = (words: readonly string[], wanted: string, asBeginning: boolean): bo
 export function createMemoryMessages(state: MemoryState): MessageStore {
   return {
     list: (sessionId) => atomic(() => state.messages.get(sessionId) ?? []),
+
+    // No other program writes here: every row has an id, and its place is its number.
+    index: (sessionId) =>
+      atomic(() => {
+        const ids = (state.messages.get(sessionId) ?? []).map((row) => row.id);
+        return { rowIds: ids.map((_, at) => at + 1), ids };
+      }),
+
+    raw: (sessionId, rowIds) =>
+      atomic(() =>
+        (state.messages.get(sessionId) ?? [])
+          .map((row, at) => ({ ...row, _state_db_row_id: at + 1 }))
+          .filter((row) => rowIds === null || rowIds.includes(row._state_db_row_id)),
+      ),
+
+    inactiveIds: (sessionId) => atomic(() => [...(state.inactive.get(sessionId) ?? [])]),
+
+    heal: (sessionId, { rows, inactive, count, lastMessageAt, flag, now }) =>
+      atomic(() => {
+        const session = state.sessions.get(sessionId);
+        if (!session) return;
+        putRows(state, sessionId, rows);
+        takeOut(state, sessionId, inactive);
+        session.message_count = count;
+        session.last_message_at = lastMessageAt;
+        if (flag !== undefined && !session.flags.includes(flag)) session.flags.push(flag);
+        touch(session, now);
+      }),
 
     search: (q, limit) =>
       atomic(() => {

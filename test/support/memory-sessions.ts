@@ -123,6 +123,9 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         if (state.tombstones.has(sessionId)) state.tombstones.set(sessionId, true);
       }),
 
+    // No other program writes here, and nothing of ours compresses a session into another.
+    isContinued: async () => false,
+
     withOpenAdmissions: () =>
       atomic(() => [...state.sessions.keys()].filter((sessionId) => openOf(state, sessionId).length > 0)),
   };

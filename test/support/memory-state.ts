@@ -19,7 +19,10 @@ export interface MemoryState {
   admissions: Admission[];
   /** How many admissions there ever were. */
   accepted: number;
+  /** Active rows, in order. */
   messages: Map<string, Message[]>;
+  /** Ids of the rows that are active no more. */
+  inactive: Map<string, Set<string>>;
   leases: Map<string, LeaseOwner>;
   epochs: (ProcessIdentity & { ended: boolean })[];
   projects: (Project & { created: number })[];
@@ -32,6 +35,7 @@ export const emptyState = (): MemoryState => ({
   admissions: [],
   accepted: 0,
   messages: new Map(),
+  inactive: new Map(),
   leases: new Map(),
   epochs: [],
   projects: [],
@@ -78,4 +82,25 @@ export function takeLease(state: MemoryState, sessionId: string, request: LeaseR
   for (const [id, owner] of state.leases) if (verdict.prune.includes(owner)) state.leases.delete(id);
   if (!verdict.renew) state.leases.set(sessionId, { ...request.owner });
   return { kind: 'granted' as const };
+}
+
+/** Takes rows out of the transcript of a session; they are never destroyed, and never come back. */
+export function takeOut(state: MemoryState, sessionId: string, ids: readonly string[]): void {
+  const gone = new Set(ids);
+  state.messages.set(
+    sessionId,
+    (state.messages.get(sessionId) ?? []).filter((row) => !gone.has(row.id)),
+  );
+  state.inactive.set(sessionId, new Set([...(state.inactive.get(sessionId) ?? []), ...ids]));
+}
+
+/** Writes rows by id: what is there is replaced in its place, what is missing comes last. */
+export function putRows(state: MemoryState, sessionId: string, rows: readonly Message[]): void {
+  const list = state.messages.get(sessionId) ?? [];
+  for (const row of rows) {
+    const at = list.findIndex((known) => known.id === row.id);
+    if (at < 0) list.push(structuredClone(row));
+    else list[at] = structuredClone(row);
+  }
+  state.messages.set(sessionId, list);
 }

@@ -5,6 +5,7 @@
 import type { AliveProbe, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
 import type { LeaseOwner } from '../../server/core/lease-rules.ts';
 import { createMemoryAdmissions } from './memory-admissions.ts';
+import { createMemoryEdits } from './memory-edits.ts';
 import { createMemoryMessages } from './memory-search.ts';
 import { createMemorySessions } from './memory-sessions.ts';
 import { atomic, emptyState, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
@@ -21,6 +22,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
     sessions: createMemorySessions(state),
     messages: createMemoryMessages(state),
     admissions: createMemoryAdmissions(state, alive),
+    edits: createMemoryEdits(state, alive),
     leases: createMemoryLeases(state, alive),
     epochs: createMemoryEpochs(state),
     projects: createMemoryProjects(state),
@@ -33,7 +35,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
 
 function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
   return {
-    acquire: (sessionId, request) => atomic(() => takeLease(state, sessionId, request, alive)),
+    acquire: (sessionId, { wait: _never, ...request }) => atomic(() => takeLease(state, sessionId, request, alive)),
 
     releaseIdle: (sessionId, owner) =>
       atomic(() => {

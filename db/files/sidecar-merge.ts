@@ -1,0 +1,76 @@
+/**
+ * Rows of other programs, on either side, as one list of rows: what `reconcile` says, written as a sidecar keeps it. Pure,
+ * so that any thread can do it.
+ */
+import { createHash } from 'node:crypto';
+import { toDisplay } from '../../server/core/reconcile/display.ts';
+import { nameRows } from '../../server/core/reconcile/names.ts';
+import { reconcile } from '../../server/core/reconcile/reconcile.ts';
+import { type Fences, idOf, type RawRow } from '../../server/core/reconcile/row.ts';
+import { createPacker, createRowText, foundId, isPlain, type PackedRows } from './sidecar-rows.ts';
+
+export interface MergeRules {
+  fences: Fences;
+  /** The run that is live anywhere: its output is shown by its events alone. */
+  liveRunId: string | null;
+}
+
+export interface Merged {
+  rows: PackedRows;
+  /** Whether the file is not what a save would make of it. */
+  changed: boolean;
+  /** Rows of the state DB without an id, by their numbers, and the id that each has got. */
+  names: { rowId: number; id: string }[];
+  /** From where on the rows are in the sidecar alone. */
+  missingFrom: number;
+  /** Ids of markers that a late answer supersedes. */
+  inactive: string[];
+}
+
+/** @param found the rows of the file; @param state those of the state DB */
+export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], rules: MergeRules): Merged {
+  const result = reconcile({ sidecar: found, state, ...rules });
+  const placed = result.rows.map((place) => {
+    const twin = place.twin === null ? null : place.source === 'sidecar' ? state[place.twin] : found[place.twin];
+    const id = idOf(place.row) ?? (twin ? idOf(twin) : null);
+    return { ...place, row: id === null ? withoutId(place.row) : { ...place.row, id } };
+  });
+  const ids = nameRows(
+    placed.map((place) => place.row),
+    hash,
+  );
+  const names: Merged['names'] = [];
+  const packer = createPacker();
+  const text = createRowText(placed.length * 512);
+  let missingFrom = 0;
+  for (const [at, place] of placed.entries()) {
+    const id = ids[at]!;
+    const stateRow = place.source === 'state' ? place.row : place.twin === null ? null : state[place.twin];
+    if (stateRow && idOf(stateRow) === null) names.push({ rowId: stateRow._state_db_row_id as number, id });
+    if (stateRow) missingFrom = at + 1;
+    const same = place.source === 'sidecar' ? found[place.index]! : null;
+    if (same && isPlain(same) && foundId(same) === id) add(same, id, JSON.stringify(same));
+    else if (place.source === 'state') add(toDisplay(place.row, id), id);
+    else {
+      const shown = toDisplay(place.row, id);
+      const json = JSON.stringify(shown);
+      const stored = JSON.stringify({ ...place.row, id });
+      add(shown, id, json, stored === json ? undefined : stored);
+    }
+  }
+  const inactive = result.replaced.map((at) => found[at]?.id).filter((id) => typeof id === 'string');
+  const changed = result.changed || inactive.length > 0 || found.some((row) => foundId(row) === null);
+  return { rows: packer.done(text.bytes.subarray(0, text.end)), changed, names, missingFrom, inactive };
+
+  function add(row: { role: string; run_id?: unknown }, id: string, json = JSON.stringify(row), stored?: string): void {
+    const runId = typeof row.run_id === 'string' ? row.run_id : null;
+    packer.add({ id, runId, role: row.role, plain: stored === undefined }, text.add(json), stored);
+  }
+}
+
+function withoutId(row: RawRow): RawRow {
+  const { id: _none, ...rest } = row;
+  return rest;
+}
+
+const hash = (text: string): string => createHash('sha256').update(text).digest('hex');

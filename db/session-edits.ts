@@ -1,0 +1,147 @@
+/**
+ * Edits of a session: rows are taken out of its transcript, or a session is made with a transcript from its beginning.
+ * Each is one transaction; the sidecar follows. Rows that are taken out stay in the table, inactive, and the session's
+ * row says where its transcript was cut (`edit_number`, `edit_fence`), so that an older sidecar can be cut there too.
+ */
+import { and, eq, sql } from 'drizzle-orm';
+import { judgeEdit } from '../server/core/edit-rules.ts';
+import type { Message } from '../server/core/terms.ts';
+import type { Db, StateDb } from './client.ts';
+import { takeLease } from './lease-store.ts';
+import { toMessageRecord } from './rows.ts';
+import { messages, projects, sessions, sessionTombstones } from './schema.ts';
+import { readSession } from './session-store.ts';
+import { given, statement } from './statement.ts';
+import type { AliveProbe, Cut, EditStore, NewCopy } from './stores.ts';
+
+const OUT = statement((db) =>
+  db
+    .update(messages)
+    .set({ active: 0 })
+    .where(
+      and(
+        eq(messages.sessionId, given('session')),
+        eq(messages.active, 1),
+        sql`coalesce(${messages.messageId}, 'row.' || ${messages.id}) IN (SELECT value FROM json_each(${given('ids')}))`,
+      ),
+    )
+    .prepare(),
+);
+const ALL_OUT = statement((db) =>
+  db
+    .update(messages)
+    .set({ active: 0 })
+    .where(and(eq(messages.sessionId, given('session')), eq(messages.active, 1)))
+    .prepare(),
+);
+const TOOLS = sql`(SELECT count(*) FROM messages WHERE session_id = ${given('session')} AND active = 1 AND role = 'tool')`;
+const FENCE = statement((db) =>
+  db
+    .update(sessions)
+    .set({
+      messageCount: sql`${given('count')}`,
+      toolCallCount: TOOLS,
+      lastMessageAt: sql`${given('lastMessageAt')}`,
+      // How full the window was is known of a longer transcript only.
+      contextUsed: null,
+      editNumber: sql`${sessions.editNumber} + 1`,
+      editFence: sql`${given('fence')}`,
+      rewindCount: sql`${sessions.rewindCount} + 1`,
+      updatedAt: sql`${given('now')}`,
+      runtimeRevision: sql`${sessions.runtimeRevision} + 1`,
+    })
+    .where(eq(sessions.id, given('session')))
+    .prepare(),
+);
+
+/**
+ * Takes rows out of a transcript and moves its fence, inside a transaction of the caller, which has judged the edit.
+ * @param now epoch seconds
+ */
+export function applyCut(db: Db, session: string, cut: Cut, now: number): void {
+  if (cut.kept === null) ALL_OUT(db).run({ session });
+  else OUT(db).run({ session, ids: JSON.stringify(cut.remove) });
+  const { kept, count } = cut;
+  FENCE(db).run({ session, now, count, fence: kept?.id ?? null, lastMessageAt: kept?.timestamp ?? null });
+}
+
+/** Whether an id names a session now, or did. */
+function isTaken(db: Db, id: string): boolean {
+  const there = db.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, id)).get();
+  const was = db.select().from(sessionTombstones).where(eq(sessionTombstones.sessionId, id)).get();
+  return there !== undefined || was !== undefined;
+}
+
+/** Rows that one statement takes: a statement for each row would cost a long transcript several times as much. */
+const STEP = 1_000;
+
+function insertMessages(db: Db, sessionId: string, rows: readonly Message[]): void {
+  for (let from = 0; from < rows.length; from += STEP) {
+    const records = rows.slice(from, from + STEP).map((row) => toMessageRecord(sessionId, row));
+    const fields = Object.keys(records[0]!) as (keyof (typeof records)[number])[];
+    const columns = sql.raw(fields.map((field) => messages[field].name).join());
+    const values = sql.raw(fields.map((field) => `value ->> '${field}'`).join());
+    db.run(sql`INSERT INTO messages (${columns}) SELECT ${values} FROM json_each(${JSON.stringify(records)})`);
+  }
+}
+
+function insertCopy(db: Db, copy: NewCopy): void {
+  const { usage, rows, now } = copy;
+  // A project may be gone since the original was read: then the copy is in none, as the original is now.
+  const project = copy.project_id === null ? null : eq(projects.projectId, copy.project_id);
+  const found = project && db.select({ id: projects.projectId }).from(projects).where(project).get();
+  db.insert(sessions)
+    .values({
+      id: copy.session_id,
+      source: copy.source,
+      model: copy.model,
+      parentSessionId: copy.parent_session_id,
+      startedAt: copy.created_at,
+      messageCount: rows.length,
+      toolCallCount: rows.filter((row) => row.role === 'tool').length,
+      inputTokens: usage?.input_tokens ?? 0,
+      outputTokens: usage?.output_tokens ?? 0,
+      cacheReadTokens: usage?.cached_tokens ?? 0,
+      reasoningTokens: usage?.reasoning_tokens ?? 0,
+      estimatedCostUsd: usage?.cost_usd ?? null,
+      contextUsed: usage?.context_used ?? null,
+      contextLength: usage?.context_length ?? null,
+      cwd: copy.workspace,
+      title: copy.title,
+      titleSource: copy.title_source,
+      projectId: found?.id ?? null,
+      updatedAt: now,
+      lastActivityAt: now,
+      lastMessageAt: rows.at(-1)?.timestamp ?? null,
+      runtimeRevision: 1,
+      // A session of generation 0 never ran and has no files; this one has a sidecar.
+      runtimeGeneration: 1,
+    })
+    .run();
+  insertMessages(db, copy.session_id, rows);
+}
+
+export function createEditStore(state: StateDb, alive: AliveProbe): EditStore {
+  return {
+    cut: (sessionId, cut, { lease, now }) =>
+      state.write((db) => {
+        const session = readSession(db, sessionId);
+        if (!session) return { kind: 'not_found' };
+        const { open, revision } = session;
+        const verdict = judgeEdit({ open, revision, expected: cut.revision });
+        if (verdict === 'revision_conflict') return { kind: verdict, revision };
+        if (verdict !== 'edit') return { kind: verdict };
+        const granted = takeLease(db, sessionId, lease, alive);
+        if (granted.kind !== 'granted') return granted;
+        applyCut(db, sessionId, cut, now);
+        return { kind: 'edited', session: readSession(db, sessionId)! };
+      }),
+
+    copy: (copy) =>
+      state.write((db) => {
+        if (isTaken(db, copy.session_id)) return { kind: 'id_taken' };
+        insertCopy(db, copy);
+        return { kind: 'created', session: readSession(db, copy.session_id)! };
+      }),
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * Assembling a transcript: what a sidecar and the state DB say of one session becomes one list of rows, and what each of
+ * them lacks is said beside it. The rules are `server/core/reconcile`; here is what they are given, and the short way
+ * past them for sessions whose rows all carry ids, which is every session that only we write.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type FileIdentity,
+  type FoundRow,
+  type Sidecar,
+  type SidecarRow,
+  type SidecarStore,
+  toSidecarRow,
+} from '../../db/files/sidecar-store.ts';
+import type { MessageStore, SessionRow, StateIndex } from '../../db/stores.ts';
+import { toDisplay } from '../core/reconcile/display.ts';
+import { cutAtEdit } from '../core/reconcile/edit-fence.ts';
+import { type Fences, idOf, isOurId, type RawRow, untagged } from '../core/reconcile/row.ts';
+import type { Message } from '../core/terms.ts';
+
+export interface Assembled {
+  rows: readonly SidecarRow[];
+  /** Whether the file is not what a save would make of it. */
+  sidecarBehind: boolean;
+  /** What the state DB lacks. */
+  names: { rowId: number; id: string }[];
+  missing: Message[];
+  inactive: string[];
+}
+
+export interface AssembleInput {
+  found: (Pick<Sidecar<FoundRow>, 'header' | 'rows'> & { identity: FileIdentity }) | null;
+  session: SessionRow | null;
+  /** Where the rows of the state DB stand, as they were read beside the file. */
+  index: StateIndex;
+  messages: MessageStore;
+  sidecars: Pick<SidecarStore, 'merge'>;
+  sessionId: string;
+  /** The run that is live anywhere: its output is shown by its events alone. */
+  live: string | null;
+}
+
+/** Makes one transcript of what the stores have. Reads what it needs of the state DB, and writes nothing. */
+export async function assemble(input: AssembleInput): Promise<Assembled> {
+  const { found, session, index, messages, sessionId } = input;
+  const edited = await afterEdits(input);
+  const rows = found ? await withoutReplacedMarkers(edited, messages, sessionId) : [];
+  const shrunk = found !== null && rows.length !== found.rows.length;
+  const done = rows.every(isSettled) && !index.ids.includes(null);
+  const assembled = done ? await byIds(rows as readonly SidecarRow[], input) : await byContent(rows, input);
+  const outdated = found !== null && editOf(found) < (session?.edit_number ?? 0);
+  return { ...assembled, sidecarBehind: assembled.sidecarBehind || shrunk || outdated };
+}
+
+/** The last edit that a file has seen; one that another program wrote has seen none. */
+const editOf = ({ header }: Pick<Sidecar, 'header'>): number =>
+  typeof header.edit_number === 'number' ? header.edit_number : 0;
+
+/** Whether nothing about a row is open: it has an id, and people may see it as it is. */
+const isSettled = (row: FoundRow): boolean => row.id !== null && row.plain;
+
+/** A sidecar that has not seen the last edit is cut at its fence. */
+async function afterEdits({ found, session, index, messages, sessionId }: AssembleInput) {
+  if (!found) return [];
+  if (!session || editOf(found) >= session.edit_number) return found.rows;
+  return cutAtEdit(found.rows, {
+    sidecarEdit: editOf(found),
+    sessionEdit: session.edit_number,
+    fence: session.edit_fence,
+    inactive: new Set(await messages.inactiveIds(sessionId)),
+    active: new Set(index.ids.filter((id) => id !== null)),
+  });
+}
+
+/** A marker that gave way to a late answer stays away, also when the file could not be saved since. */
+async function withoutReplacedMarkers(rows: readonly FoundRow[], messages: MessageStore, sessionId: string) {
+  if (!rows.some((row) => row.id?.endsWith('.m'))) return rows;
+  const inactive = new Set(await messages.inactiveIds(sessionId));
+  return inactive.size === 0 ? rows : rows.filter((row) => !(row.id?.endsWith('.m') && inactive.has(row.id)));
+}
+
+/** Rows that all have ids: a row that only the state DB has is put after its nearest predecessor (RC2). */
+async function byIds(
+  rows: readonly SidecarRow[],
+  { index, messages, sessionId, live }: AssembleInput,
+): Promise<Assembled> {
+  // Both have the same rows, as nearly always: nothing is to be looked for.
+  if (live === null && rows.length === index.ids.length && rows.every((row, at) => row.id === index.ids[at])) {
+    return { rows, sidecarBehind: false, names: [], missing: [], inactive: [] };
+  }
+  const known = new Set(rows.map((row) => row.id));
+  const wanted = index.rowIds.filter((_, at) => !known.has(index.ids[at]!) && !isOutputOf(live, index.ids[at]!));
+  const shown = live === null ? rows : rows.filter((row) => !isOutputOf(live, row.id));
+  const missing = missingInState(shown, index);
+  if (wanted.length === 0) return { rows: shown, sidecarBehind: false, names: [], missing, inactive: [] };
+  const lacking = new Map((await messages.raw(sessionId, wanted)).map((row) => [idOf(row)!, row]));
+  const after = new Map<string | null, SidecarRow[]>();
+  let anchor: string | null = null;
+  for (const id of index.ids as string[]) {
+    const row = lacking.get(id);
+    if (known.has(id)) anchor = id;
+    else if (row) after.set(anchor, [...(after.get(anchor) ?? []), toSidecarRow(shownOf(row, id))]);
+  }
+  const merged = [...(after.get(null) ?? [])];
+  for (const row of shown) {
+    merged.push(row, ...(after.get(row.id) ?? []));
+    after.delete(row.id); // Once, also behind a row that a damaged sidecar has twice.
+  }
+  return { rows: merged, sidecarBehind: true, names: [], missing, inactive: [] };
+}
+
+/** A row of the state DB as people may see it. */
+const shownOf = (row: RawRow, id: string): Message => toDisplay(isOurId(id) ? row : untagged(row), id);
+
+/** Whether a row is what a run said: all but its prompt. */
+const isOutputOf = (runId: string | null, id: string): boolean =>
+  runId !== null && id.startsWith(`${runId}.`) && id !== `${runId}.0`;
+
+/**
+ * Rows that the state DB has lost, where they can be put back in order: those behind everything it has. One in the middle
+ * stays in the sidecar alone, for the state DB knows no other order than that of its rows.
+ */
+function missingInState(rows: readonly SidecarRow[], index: StateIndex): Message[] {
+  const known = new Set(index.ids);
+  const from = rows.findLastIndex((row) => known.has(row.id)) + 1;
+  return rows.slice(from).map((row) => JSON.parse(row.json) as Message);
+}
+
+/** Rows of other programs, on either side. */
+async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promise<Assembled> {
+  const { index, messages, sidecars, sessionId, live, found } = input;
+  async function* state() {
+    for (let from = 0; from < index.rowIds.length; from += STEP) {
+      // Streams go on in between.
+      await nextTurn();
+      yield await messages.raw(sessionId, index.rowIds.slice(from, from + STEP));
+    }
+  }
+  const merged = await sidecars.merge(sessionId, {
+    found,
+    rows,
+    stateCount: index.rowIds.length,
+    state,
+    fences: fencesOf(found?.header ?? {}),
+    liveRunId: live,
+  });
+  const missing = merged.rows.slice(merged.missingFrom).map((row) => JSON.parse(row.json) as Message);
+  return { rows: merged.rows, sidecarBehind: merged.changed, names: merged.names, missing, inactive: merged.inactive };
+}
+
+/** Rows of the state DB that are read at a time. */
+const STEP = 500;
+
+/** The edit fences that another program keeps in its sidecars. */
+function fencesOf(header: Readonly<Record<string, unknown>>): Fences {
+  const fence = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+  return { watermark: fence(header.truncation_watermark), boundary: fence(header.truncation_boundary) };
+}

@@ -1,0 +1,61 @@
+/**
+ * The conversation as a model is given it: the transcript, or, where another program keeps a context of its own (shorter
+ * after a compaction, richer by what only its agent added), that one brought up to date (RC9).
+ */
+import type { Stores } from '../../db/stores.ts';
+import { type CompactionAnchor, toContext } from '../core/reconcile/context.ts';
+import { toDisplay } from '../core/reconcile/display.ts';
+import { fencesOf } from '../core/reconcile/fences.ts';
+import { idOf, isOurId, type RawRow } from '../core/reconcile/row.ts';
+import type { Message } from '../core/terms.ts';
+import type { Transcript } from './transcripts.ts';
+
+/** The fields of a sidecar that say how its context is to be read. */
+interface ContextFields {
+  compression_anchor_message_key?: CompactionAnchor | null;
+  is_cli_session?: unknown;
+  read_only?: unknown;
+}
+
+/**
+ * All that was said before a run.
+ * @param runId the run that is about to begin: of it nothing is history
+ */
+export async function historyOf(
+  stores: Pick<Stores, 'messages'>,
+  sessionId: string,
+  runId: string,
+  { rows, header, tail }: Transcript,
+): Promise<Message[]> {
+  const before = rows.filter((row) => row.runId !== runId);
+  const context = contextOf(tail.context_messages);
+  if (!context && before.every((row) => isOurId(row.id))) return before.map((row) => JSON.parse(row.json) as Message);
+  const state = (await stores.messages.raw(sessionId, null)).filter((row) => row.run_id !== runId);
+  const structured = new Map(state.filter((row) => Array.isArray(row.content)).map((row) => [idOf(row), row.content]));
+  // Pictures and notes that an agent added to a prompt are in its own copy alone.
+  const transcript = before.map((row): RawRow => {
+    const raw = JSON.parse(row.stored ?? row.json) as RawRow;
+    const content = structured.get(row.id);
+    return content === undefined ? raw : { ...raw, content };
+  });
+  const fields = (header ?? {}) as ContextFields;
+  const rowsForModel = toContext({
+    transcript,
+    context,
+    state,
+    anchor: fields.compression_anchor_message_key ?? null,
+    fences: fencesOf(header),
+    liveRunId: runId,
+    claimed: fields.is_cli_session === true && fields.read_only !== true,
+  });
+  return rowsForModel.map((row, at) => toDisplay(row, idOf(row) ?? `context.${at}`));
+}
+
+/** The context that another program keeps; null when there is none. */
+function contextOf(value: unknown): RawRow[] | null {
+  if (!Array.isArray(value)) return null;
+  const rows = value.filter((row: unknown): row is RawRow => {
+    return typeof row === 'object' && row !== null && 'role' in row && typeof row.role === 'string';
+  });
+  return rows.length > 0 ? rows : null;
+}
