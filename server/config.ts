@@ -132,7 +132,7 @@ export interface ConfigFlags {
 const SECTIONS = ['model', 'providers', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
 
 /** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
-function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
+export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
   if (flags.home === '') throw new ConfigError('--home is empty: name a folder.');
   return path.resolve(flags.home ?? (env.TURNKEEP_HOME || path.join(env.HOME || os.homedir(), '.turnkeep')));
 }

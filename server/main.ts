@@ -1,7 +1,11 @@
 #!/usr/bin/env node
 /** The process: arguments, configuration, listening, signals → drain → close. */
 import { parseArgs } from 'node:util';
+import type { Command } from './commands/command.ts';
 import type { Config } from './config.ts';
+
+/** Commands beside `serve`, loaded when they are called. */
+const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ command: Command }> }>> = {};
 
 const USAGE = `Usage: turnkeep serve [options]
 
@@ -13,7 +17,15 @@ const USAGE = `Usage: turnkeep serve [options]
   --help             print this
 
 The first line on stdout is TURNKEEP_READY port=<n>; logs are JSON lines on stderr.
-`;
+${commandList()}`;
+
+function commandList(): string {
+  const names = Object.keys(COMMANDS);
+  if (names.length === 0) return '';
+  const width = Math.max(...names.map((name) => name.length)) + 2;
+  const lines = names.map((name) => `  ${name.padEnd(width)}${COMMANDS[name]!.summary}\n`);
+  return `\nOther commands, each with --help:\n\n${lines.join('')}`;
+}
 
 /** Ends with a sentence for a person on stderr. */
 function fail(message: string): never {
@@ -47,7 +59,32 @@ function readArguments() {
   }
 }
 
+/** Runs a command other than `serve`. */
+async function runCommand(load: () => Promise<{ command: Command }>, args: readonly string[]): Promise<void> {
+  const [{ command }, { CommandError }] = await Promise.all([load(), import('./commands/command.ts')]);
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(command.usage);
+    return;
+  }
+  await checkRuntime();
+  const terminal = {
+    out: (text: string) => void process.stdout.write(text),
+    err: (text: string) => void process.stderr.write(text),
+    isPerson: process.stderr.isTTY === true,
+  };
+  try {
+    process.exitCode = await command.run(args, terminal, process.env);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    process.stderr.write(`turnkeep: ${error.message}\n`);
+    process.exitCode = error.exitCode;
+  }
+}
+
 async function main(): Promise<void> {
+  const [name = '', ...args] = process.argv.slice(2);
+  const known = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (known) return runCommand(known.load, args);
   const { values, positionals } = readArguments();
   if (values.help) {
     process.stdout.write(USAGE);

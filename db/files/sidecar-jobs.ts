@@ -35,61 +35,43 @@ export type ToThread =
   | { kind: 'state'; rows: RawRow[] }
   | { kind: 'go'; rules: MergeRules };
 
-interface Known {
-  file: string;
-  identity: FileIdentity;
-  rows: readonly RawRow[];
-}
-
-/** Reads a file, and what its rows say. @throws the system's error */
-function load({ sessionId, file }: SidecarFile): { job: ReadJob; known: Known | null } {
+/** Opens a file and gives its bytes to `use`, with the identity of the very file that they are of. */
+function withFile<Made>(file: string, use: (bytes: Buffer, identity: FileIdentity) => Made): Made {
   const handle = openSync(file, 'r');
   try {
-    // Identity and content of the same file, whatever is renamed over it meanwhile.
+    // Identity first: what is written meanwhile is another state, and is read again.
     const identity = identityOf(fstatSync(handle));
-    let rows: readonly RawRow[] = [];
-    const sidecar = parseSidecar(sessionId, readFileSync(handle), (raws) => {
-      rows = raws;
-    });
-    if (typeof sidecar === 'string') return { job: { kind: 'damaged', reason: sidecar }, known: null };
-    return { job: { kind: 'found', sidecar, identity }, known: { file, identity, rows } };
+    return use(readFileSync(handle), identity);
   } finally {
     closeSync(handle);
   }
 }
 
-export interface SidecarJobs {
-  /** @throws the system's error */
-  read(file: SidecarFile): ReadJob;
-  /** Null when the file has changed since it was read. @throws the system's error */
-  merge(source: MergeSource, state: readonly RawRow[], rules: MergeRules): Merged | null;
+/** Reads and parses a file. @throws the system's error */
+export const readJob = ({ sessionId, file }: SidecarFile): ReadJob =>
+  withFile(file, (bytes, identity): ReadJob => {
+    const sidecar = parseSidecar(sessionId, bytes);
+    if (typeof sidecar === 'string') return { kind: 'damaged', reason: sidecar };
+    return { kind: 'found', sidecar, identity };
+  });
+
+/**
+ * Merges the rows of a file with those of the state DB.
+ * @returns null when the file has changed since it was read
+ * @throws the system's error
+ */
+export function mergeJob(source: MergeSource, state: readonly RawRow[], rules: MergeRules): Merged | null {
+  const rows = source.kind === 'rows' ? source.rows : rowsOf(source);
+  return rows && mergeRows(rows, state, rules);
 }
 
-/** Does jobs, one after the other. */
-export function createSidecarJobs(): SidecarJobs {
-  /** Rows of another program that were read: mostly they are merged next. */
-  let last: Known | null = null;
-
-  function rowsOf(source: MergeSource): readonly RawRow[] | null {
-    if (source.kind === 'rows') return source.rows;
-    const { file, identity, kept } = source;
-    const known = last?.file === file && last.identity === identity ? last : load(source).known;
-    if (known?.identity !== identity) return null;
-    return kept ? Array.from(kept, (at) => known.rows[at]!) : known.rows;
-  }
-
-  return {
-    read(file) {
-      last = null;
-      const { job, known } = load(file);
-      if (job.kind === 'found' && job.sidecar.rows.plain.includes(0)) last = known;
-      return job;
-    },
-
-    merge(source, state, rules) {
-      const rows = rowsOf(source);
-      last = null;
-      return rows && mergeRows(rows, state, rules);
-    },
-  };
-}
+/** What the rows of a file say, which is not handed over with them. */
+const rowsOf = ({ sessionId, file, identity, kept }: MergeSource & { kind: 'file' }): readonly RawRow[] | null =>
+  withFile(file, (bytes, found) => {
+    if (found !== identity) return null;
+    let rows: readonly RawRow[] = [];
+    parseSidecar(sessionId, bytes, (raws) => {
+      rows = raws;
+    });
+    return kept ? Array.from(kept, (at) => rows[at]!) : rows;
+  });

@@ -175,16 +175,17 @@ function createWords<Word>() {
   const words: Word[] = [];
   const places: number[] = [];
   const placeOf = new Map<Word, number>();
+  let last = -1;
   return {
     words,
     places,
     add(word: Word): void {
-      let place = placeOf.get(word);
-      if (place === undefined) {
-        place = words.push(word) - 1;
-        placeOf.set(word, place);
+      // Mostly it is the word of the row before.
+      if (last < 0 || words[last] !== word) {
+        last = placeOf.get(word) ?? words.push(word) - 1;
+        placeOf.set(word, last);
       }
-      places.push(place);
+      places.push(last);
     },
   };
 }

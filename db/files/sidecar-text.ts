@@ -146,7 +146,7 @@ function parseLines(sessionId: string, bytes: Buffer, onRaw?: (rows: readonly Ra
   const raws: RawRow[] = [];
   let at = first;
   for (let more = bytes[at] !== BRACKET; more; ) {
-    if (!ROW.equals(bytes.subarray(at, at + ROW.length))) return null;
+    for (let n = 0; n < ROW.length; n += 1) if (bytes[at + n] !== ROW[n]) return null;
     const start = at + ROW.length - 1;
     at = bytes.indexOf(NEWLINE, start);
     if (at < 0) return null;
@@ -164,9 +164,9 @@ function parseLines(sessionId: string, bytes: Buffer, onRaw?: (rows: readonly Ra
   const tail = tailBehind(bytes.toString('utf8', at));
   if (!tail || Object.keys(tail).some((key) => Object.hasOwn(header, key) || isMoved(key))) return null;
   onRaw?.(raws);
-  // A copy, for a read into a shared buffer could not be handed over, and the tail is kept apart.
+  // A copy in memory of its own, which can be handed over, and without what stands around the rows.
   const lines = createRowText(end - begin);
-  bytes.copy(lines.bytes, 0, begin, end);
+  lines.bytes.set(bytes.subarray(begin, end));
   return { header, rows: packer.done(lines.bytes), tail: tailOf(tail) };
 }
 

@@ -4,11 +4,10 @@
  */
 import { parentPort } from 'node:worker_threads';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import { createSidecarJobs, type MergeSource, type ToThread } from './sidecar-jobs.ts';
+import { type MergeSource, mergeJob, readJob, type ToThread } from './sidecar-jobs.ts';
 import { buffersOf, type PackedRows } from './sidecar-rows.ts';
 
 const port = parentPort!;
-const jobs = createSidecarJobs();
 let merging: { source: MergeSource; state: RawRow[] } | null = null;
 
 /** Answers what a job makes, its bytes handed over; null when it fails, for whoever asked meets the error himself. */
@@ -25,7 +24,7 @@ port.on('message', (message: ToThread) => {
   switch (message.kind) {
     case 'read':
       return answer(
-        () => jobs.read(message.file),
+        () => readJob(message.file),
         (job) => (job.kind === 'found' ? job.sidecar.rows : null),
       );
     case 'merge':
@@ -38,7 +37,7 @@ port.on('message', (message: ToThread) => {
       const { source, state } = merging!;
       merging = null;
       return answer(
-        () => jobs.merge(source, state, message.rules),
+        () => mergeJob(source, state, message.rules),
         (merged) => merged?.rows ?? null,
       );
     }

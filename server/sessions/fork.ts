@@ -34,7 +34,7 @@ export function createFork({ readSettled, makeCopy }: ForkParts): Fork {
       title: named,
       // It tells the two apart: a better title for the conversation would not.
       title_source: named === null ? null : 'user',
-      source: 'turnkeep',
+      source: 'fork',
       model: session.model,
       workspace: session.workspace,
       project_id: session.project_id,

@@ -1,8 +1,19 @@
-/** Reconcile of rows that carry our ids. */
+/** Reconcile of rows that all carry ids: they are matched by these alone. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { reconcileById } from '../../server/core/reconcile/by-id.ts';
+import { NO_FENCES, reconcile } from '../../server/core/reconcile/reconcile.ts';
 import type { Message, MessageRole } from '../../server/core/terms.ts';
+
+interface ByIds {
+  sidecar: readonly Message[];
+  state: readonly Message[];
+  liveRunId: string | null;
+}
+
+function reconcileById(input: ByIds) {
+  const { rows, changed } = reconcile({ ...input, fences: NO_FENCES });
+  return { rows: rows.map((placed) => placed.row as Message), sidecarBehind: changed };
+}
 
 const row = (id: string, part: Partial<Message> = {}): Message => ({
   id,
@@ -110,7 +121,8 @@ describe('any two lists', () => {
   });
 
   it('[RC2] every row of both is there once, and those of the state DB alone follow their predecessor', () => {
-    const property = fc.property(list, list, (sidecar, state) => {
+    const spoken = list.map((rows) => rows.filter((one) => one.role !== 'tool'));
+    const property = fc.property(spoken, spoken, (sidecar, state) => {
       const { rows: all } = reconcileById({ sidecar, state, liveRunId: null });
       const ids = all.map((one) => one.id);
       expect(new Set(ids).size).toBe(ids.length);

@@ -47,7 +47,14 @@ const mixed = (base: fc.Arbitrary<RawRow>): fc.Arbitrary<RawRow[]> =>
     return plain.toSpliced(at % (plain.length + 1), 0, ...some);
   });
 const sidecarRows = mixed(row);
-const stateRows = mixed(row.filter((one) => !isMarkerRow(one)));
+/** A state DB times its rows; a sidecar may not. */
+const timedRow = fc
+  .tuple(
+    row.filter((one) => !isMarkerRow(one)),
+    fc.constantFrom(1, 1.5, 2, 3, 4, 10, 20, 20.4, 50, 90),
+  )
+  .map(([one, timestamp]) => (one.timestamp ? one : { ...one, timestamp }));
+const stateRows = mixed(timedRow);
 const fences = fc.oneof(
   { weight: 3, arbitrary: fc.constant(NO_FENCES) },
   fc.record({ watermark: fc.constantFrom(0, 2, 10), boundary: fc.constantFrom(null, 0, 2, 10) }),

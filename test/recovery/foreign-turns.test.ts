@@ -286,6 +286,17 @@ describe('a turn that may still run', () => {
   });
 });
 
+describe('a turn of a session that was forked', () => {
+  it('[RE1][ED4] is settled like any other: a copy is no continuation', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD);
+    await server.messages(sessionId);
+    expect((await server.call('POST', `/api/sessions/${sessionId}/fork`)).status).toBe(201);
+    await foreign.writeSidecar(OLD, PENDING);
+    expect(textsOf(await server.messages(sessionId))).toContain('new request');
+  });
+});
+
 describe('a turn of ours whose state DB was lost', () => {
   it('[RE1] its own journal tells it', async () => {
     const { server, sessionId, foreign } = await withForeignSession();

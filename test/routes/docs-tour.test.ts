@@ -31,6 +31,9 @@ describe('README', () => {
     expect(first?.[1] ?? 'none').toBe(again?.[1]);
     expect(stdout).toContain('"status":"interrupted"');
     expect(stdout).toMatch(/"hits":\[\{[^\]]*milk/);
+    expect(stdout).toMatch(/"removed":[12]/);
+    expect(stdout.match(/"source":"(fork|import)"/g)).toEqual(['"source":"fork"', '"source":"import"']);
+    expect(stdout).toContain('# what is 15% of 80?');
     // The two streams never end by themselves: they are only looked at.
     const ids = [...stdout.matchAll(/^id: (.*)$/gm)].map((match) => match[1]!);
     for (const line of here(follow).trim().split('\n')) {

@@ -128,8 +128,8 @@ export function place(stores: Stores, twins: Twins, neighbours: Neighbours, fenc
 
   /** Whether an answer whose prompt the state DB has lost belongs to the last turn of the sidecar, which lacks one. */
   const isLate = (row: Keyed): boolean => {
-    if (lastPrompt < 0 || !isAnswer(row.row) || row.index < lastTwin || twins.ofSidecar[lastPrompt] !== null)
-      return false;
+    const isOpen = lastPrompt >= 0 && twins.ofSidecar[lastPrompt] === null && current.kind !== 'refused';
+    if (!isOpen || !isAnswer(row.row) || row.index < lastTwin) return false;
     const { answered, markers } = stateOf(lastPrompt);
     const since = sidecar[lastPrompt]!.stamp;
     const notBefore = row.stamp === null || since === null || row.stamp >= Math.floor(since);

@@ -62,10 +62,8 @@ export function reconcile(input: ReconcileInput): Reconciled {
       mine.map((index) => input.sidecar[index]!),
       'sidecar',
     )
-    .map((keyed, at): Entry => ({ keyed, source: 'sidecar', index: mine[at]!, twin: null }));
+    .map((keyed, at): Entry => ({ keyed, source: 'sidecar', index: mine[at]!, twin: null, origin: null }));
   const replaced: number[] = [];
-  /** State rows that have their place: none gets two. */
-  const placed = new Set<number>();
   let changed = false;
 
   const apply = (edit: Fences | null): boolean => {
@@ -73,23 +71,20 @@ export function reconcile(input: ReconcileInput): Reconciled {
     const next = pass(
       before.map(({ keyed }, index) => (keyed.index === index ? keyed : { ...keyed, index })),
       state,
+      before.map(({ origin }) => origin),
       edit,
       reader,
     );
     for (const at of next.replaced) if (before[at]!.source === 'sidecar') replaced.push(before[at]!.index);
     rows = [];
-    let isChange = next.given || next.replaced.length > 0;
     for (const one of next.rows) {
-      const origin = one.source === 'sidecar' ? before[one.index]! : null;
+      const old = one.source === 'sidecar' ? before[one.index]! : null;
       const twin = one.twin === null ? null : theirs[one.twin]!;
-      if (origin?.source === 'sidecar') rows.push({ ...origin, keyed: one.keyed, twin });
-      else if (origin) rows.push({ ...origin, keyed: one.keyed });
-      else if (!placed.has(one.index)) {
-        placed.add(one.index);
-        isChange = true;
-        rows.push({ ...one, index: theirs[one.index]! });
-      }
+      if (old?.source === 'sidecar') rows.push({ ...old, keyed: one.keyed, twin });
+      else if (old) rows.push({ ...old, keyed: one.keyed });
+      else rows.push({ ...one, index: theirs[one.index]!, origin: one.index });
     }
+    const isChange = next.given || rows.length !== before.length || next.replaced.length > 0;
     changed ||= isChange;
     return isChange;
   };
@@ -106,18 +101,28 @@ export function reconcile(input: ReconcileInput): Reconciled {
 }
 
 /** A row of the result while it is worked on. */
-type Entry = Omit<Placed, 'row'> & { readonly keyed: Keyed };
+interface Entry extends Omit<Placed, 'row'> {
+  readonly keyed: Keyed;
+  /** The state row that it was made of, among those that are shown. */
+  readonly origin: number | null;
+}
 
 /** One pass: without fences rows with ids only, otherwise all. Indexes are those of its arguments. */
-function pass(found: readonly Keyed[], state: readonly Keyed[], fences: Fences | null, reader: RowReader) {
+function pass(
+  found: readonly Keyed[],
+  state: readonly Keyed[],
+  origins: readonly (number | null)[],
+  fences: Fences | null,
+  reader: RowReader,
+) {
   const sidecar = withApiContent(found, state, reader);
-  const twins = sureTwins(sidecar, state);
+  const twins = sureTwins(sidecar, state, origins);
   const { at, replaced } = anyLeft(twins) ? placeLeft(sidecar, state, twins, fences) : NOTHING_LEFT;
   const rows: Entry[] = [];
   const placeAt = (slot: number): void => {
     for (const index of at.get(slot) ?? []) {
       const [keyed] = reader.read([untagged(state[index]!.row)], 'sidecar');
-      rows.push({ keyed: keyed!, source: 'state', index, twin: null });
+      rows.push({ keyed: keyed!, source: 'state', index, twin: null, origin: index });
     }
   };
   let given = false;
@@ -127,7 +132,8 @@ function pass(found: readonly Keyed[], state: readonly Keyed[], fences: Fences |
     const row = twin === null ? before.row : withDisplayOf(state[twin]!.row, before.row);
     if (row !== found[index]!.row) given = true;
     if (replaced.has(index)) continue;
-    rows.push({ keyed: row === before.row ? before : { ...before, row }, source: 'sidecar', index, twin });
+    const keyed = row === before.row ? before : { ...before, row };
+    rows.push({ keyed, source: 'sidecar', index, twin, origin: null });
   }
   placeAt(sidecar.length);
   return { rows, replaced: [...replaced], given };

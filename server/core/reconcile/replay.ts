@@ -56,9 +56,7 @@ export function addTextTwins(stores: Stores, twins: Twins): Neighbours {
   pairOpenPrompt(stores, twins);
   const fresh = new Set<number>();
   for (let round = 0; ; round += 1) {
-    alignGaps(stores, twins, 'text', (row, store) => {
-      return !row.bad && (store === 'sidecar' || (!row.ours && !fresh.has(row.index)));
-    });
+    alignTexts(stores, twins, fresh);
     pairCuts(stores, twins, fresh);
     const neighbours = neighboursOf(stores, twins);
     const refuted = judge(stores, twins, neighbours);
@@ -112,18 +110,29 @@ function isOpenPrompt({ stateTurns, chronology }: Stores, prompt: Keyed, row: Ke
 const isNear = (a: Keyed, b: Keyed): boolean =>
   a.stamp === null || b.stamp === null || Math.abs(a.stamp - b.stamp) <= SAME_PROMPT_S;
 
+const isUntimed = (row: Keyed): boolean => row.stamp === null && !row.bad && !row.ours;
+const textOf = (row: Keyed): number => row.visible;
+
 /** Rows that no store has timed have nothing but their text; where the order is disputed they are counted. */
-function alignUntimed(stores: Stores, twins: Twins): void {
-  const { sidecar, state } = stores;
-  const isUntimed = (row: Keyed): boolean => row.stamp === null && !row.bad && !row.ours;
-  alignGaps(stores, twins, 'sure', isUntimed);
-  const textOf = (row: Keyed): number | null => (isUntimed(row) ? row.visible : null);
-  byKey(sidecar, state, twins, textOf, textOf);
+function alignUntimed({ sidecar, state }: Stores, twins: Twins): void {
+  const rows = [sidecar, state].map((all) => all.filter(isUntimed));
+  if (rows.some((all) => all.length === 0)) return;
+  alignGaps({ sidecar, state }, twins, 'sure', isUntimed);
+  byKey(rows[0]!, rows[1]!, twins, textOf, textOf);
+}
+
+/** Rows of which one store has the time or the order only. */
+function alignTexts({ sidecar, state }: Stores, twins: Twins, fresh: ReadonlySet<number>): void {
+  alignGaps({ sidecar, state }, twins, 'text', (row, store) => {
+    return !row.bad && (store === 'sidecar' || (!row.ours && !fresh.has(row.index)));
+  });
+  const untimed = state.filter((row) => isUntimed(row) && !fresh.has(row.index));
+  byKey(sidecar, untimed, twins, textOf, textOf, 'text');
 }
 
 /** Aligns what is left between the twins that both stores have in the same order. */
 function alignGaps(
-  { sidecar, state }: Stores,
+  { sidecar, state }: Pick<Stores, 'sidecar' | 'state'>,
   twins: Twins,
   tier: Tier,
   mayMatch: (row: Keyed, store: 'sidecar' | 'state') => boolean,

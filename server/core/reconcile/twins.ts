@@ -36,14 +36,22 @@ export function unpair(twins: Twins, state: number): void {
 export const isLeft = (twins: Twins, state: number): boolean =>
   twins.ofState[state] === null && twins.repeated[state] === false;
 
-/** Finds the certain twins of two lists of rows. */
-export function sureTwins(sidecar: readonly Keyed[], state: readonly Keyed[]): Twins {
+/**
+ * Finds the certain twins of two lists of rows.
+ * @param origins per sidecar row the state row that it was made of, where that is known
+ */
+export function sureTwins(
+  sidecar: readonly Keyed[],
+  state: readonly Keyed[],
+  origins: readonly (number | null)[] = [],
+): Twins {
   const twins: Twins = {
     ofSidecar: sidecar.map(() => null),
     ofState: state.map(() => null),
     tier: state.map(() => null),
     repeated: state.map(() => false),
   };
+  for (const [index, origin] of origins.entries()) if (origin !== null) pair(twins, index, origin, 'sure');
   byPosition(sidecar, state, twins);
   byId(sidecar, state, twins);
   byRowNumber(sidecar, state, twins);
@@ -60,6 +68,8 @@ export const anyLeft = (twins: Twins): boolean => twins.ofState.some((_, state) 
 /** Equal ends of the two lists, which is nearly always all of them. */
 function byPosition(sidecar: readonly Keyed[], state: readonly Keyed[], twins: Twins): void {
   const isSame = (a: Keyed, b: Keyed): boolean =>
+    twins.ofSidecar[a.index] === null &&
+    twins.ofState[b.index] === null &&
     a.id === b.id &&
     (a.id !== null || (a.moment !== null && a.moment === b.moment && a.visible === b.visible && a.tool === b.tool)) &&
     a.api === b.api;
@@ -122,6 +132,7 @@ export function byKey(
   twins: Twins,
   keyOf: (row: Keyed) => string | number | null,
   gateOf: (row: Keyed) => string | number | null,
+  tier: Tier = 'sure',
 ): void {
   const gates = new Set<string | number | null>();
   for (const row of state) if (isLeft(twins, row.index)) gates.add(gateOf(row));
@@ -148,7 +159,7 @@ export function byKey(
     for (let at = bucket.head; at < end; at += 1) {
       const other = rows[at]!;
       if (twins.ofSidecar[other.index] !== null || !compatible(other, row)) continue;
-      pair(twins, other.index, row.index, 'sure');
+      pair(twins, other.index, row.index, tier);
       break;
     }
   }
@@ -159,14 +170,15 @@ function markRepeats(state: readonly Keyed[], twins: Twins): void {
   const left = state.filter((row) => isLeft(twins, row.index) && row.moment !== null);
   if (left.length === 0) return;
   const moments = new Set(left.map((row) => row.moment));
-  const keyOf = (row: Keyed): string => `${exactKey(row)}\0${row.api}`;
+  // Rows with different bytes for a provider are different rows; one without any is a copy of either.
+  const keysOf = (row: Keyed): string[] => [`${exactKey(row)}\0`, `${exactKey(row)}\0${row.api}`];
   const isOther = (row: Keyed): boolean => twins.ofState[row.index] !== null || row.id !== null;
-  const said = new Set(state.filter((row) => isOther(row) && moments.has(row.moment)).map(keyOf));
+  const said = new Set(state.filter((row) => isOther(row) && moments.has(row.moment)).flatMap(keysOf));
   for (const row of left) {
     if (row.id !== null) continue;
-    const key = keyOf(row);
-    if (said.has(key)) twins.repeated[row.index] = true;
-    said.add(key);
+    const keys = keysOf(row);
+    if (said.has(keys[1]!)) twins.repeated[row.index] = true;
+    for (const key of keys) said.add(key);
   }
 }
 
