@@ -113,9 +113,9 @@ async function openHome(home) {
   return { paths, state, stores, fresh };
 }
 
-/** Another state of the same file: whoever has it in memory has to read it again. @param {string} file */
 let stamp = 1_600_000_000;
-const touch = (/** @type {string} */ file) => {
+/** Another state of the same file: whoever has it in memory has to read it again. @param {string} file */
+const touch = (file) => {
   stamp += 1;
   utimesSync(file, stamp, stamp);
 };
@@ -164,10 +164,9 @@ async function foreign(count, folder) {
   });
   const file = paths.sidecar(id);
   await writeFile(file, JSON.stringify({ session_id: id, title: 'Theirs', messages: rows, tool_calls: [] }, null, 2));
-  await state.write((/** @type {any} */ db) => {
-    const { session } = db.$client ? { session: db.$client } : db;
-    session.prepare('DELETE FROM messages WHERE session_id = ?').run(id);
-    const insert = session.prepare('INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, ?, ?)');
+  await state.write((/** @type {any} */ { $client: db }) => {
+    db.prepare('DELETE FROM messages WHERE session_id = ?').run(id);
+    const insert = db.prepare('INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, ?, ?)');
     for (const row of rows) insert.run(id, row.role, row.content, row.timestamp);
   });
   const rawRead = async () => JSON.parse(await readFile(file, 'utf8'));

@@ -5,7 +5,16 @@ import type { Command } from './commands/command.ts';
 import type { Config } from './config.ts';
 
 /** Commands beside `serve`, loaded when they are called. */
-const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ command: Command }> }>> = {};
+const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ command: Command }> }>> = {
+  backup: {
+    summary: 'write everything into one file, while a server runs or not',
+    load: async () => {
+      const { createBackupCommand } = await import('./commands/backup.ts');
+      return { command: createBackupCommand({ now: () => Date.now() / 1000 }) };
+    },
+  },
+  restore: { summary: 'make a home of such a file', load: () => import('./commands/restore.ts') },
+};
 
 const USAGE = `Usage: turnkeep serve [options]
 

@@ -19,8 +19,9 @@ export interface Merged {
   rows: PackedRows;
   /** Whether the file is not what a save would make of it. */
   changed: boolean;
-  /** Rows of the state DB without an id, by their numbers, and the id that each has got. */
-  names: { rowId: number; id: string }[];
+  /** Rows of the state DB without an id, by their numbers, and where each stands, for its id there is theirs now. */
+  unnamed: Float64Array;
+  namedAt: Uint32Array;
   /** From where on the rows are in the sidecar alone. */
   missingFrom: number;
   /** Ids of markers that a late answer supersedes. */
@@ -33,20 +34,23 @@ export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], ru
   const placed = result.rows.map((place) => {
     const twin = place.twin === null ? null : place.source === 'sidecar' ? state[place.twin] : found[place.twin];
     const id = idOf(place.row) ?? (twin ? idOf(twin) : null);
-    return { ...place, row: id === null ? withoutId(place.row) : { ...place.row, id } };
+    return { ...place, row: id === null ? withoutId(place.row) : withId(place.row, id) };
   });
   const ids = nameRows(
     placed.map((place) => place.row),
     hash,
   );
-  const names: Merged['names'] = [];
+  const [unnamed, namedAt]: [number[], number[]] = [[], []];
   const packer = createPacker();
   const text = createRowText(placed.length * 512);
   let missingFrom = 0;
   for (const [at, place] of placed.entries()) {
     const id = ids[at]!;
     const stateRow = place.source === 'state' ? place.row : place.twin === null ? null : state[place.twin];
-    if (stateRow && idOf(stateRow) === null) names.push({ rowId: stateRow._state_db_row_id as number, id });
+    if (stateRow && idOf(stateRow) === null) {
+      unnamed.push(stateRow._state_db_row_id as number);
+      namedAt.push(at);
+    }
     if (stateRow) missingFrom = at + 1;
     const same = place.source === 'sidecar' ? found[place.index]! : null;
     if (same && isPlain(same) && foundId(same) === id) add(same, id, JSON.stringify(same));
@@ -54,13 +58,20 @@ export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], ru
     else {
       const shown = toDisplay(place.row, id);
       const json = JSON.stringify(shown);
-      const stored = JSON.stringify({ ...place.row, id });
+      const stored = JSON.stringify(withId(place.row, id));
       add(shown, id, json, stored === json ? undefined : stored);
     }
   }
   const inactive = result.replaced.map((at) => found[at]?.id).filter((id) => typeof id === 'string');
   const changed = result.changed || inactive.length > 0 || found.some((row) => foundId(row) === null);
-  return { rows: packer.done(text.bytes.subarray(0, text.end)), changed, names, missingFrom, inactive };
+  return {
+    rows: packer.done(text.bytes.subarray(0, text.end)),
+    changed,
+    unnamed: new Float64Array(unnamed),
+    namedAt: new Uint32Array(namedAt),
+    missingFrom,
+    inactive,
+  };
 
   function add(row: { role: string; run_id?: unknown }, id: string, json = JSON.stringify(row), stored?: string): void {
     const runId = typeof row.run_id === 'string' ? row.run_id : null;
@@ -68,7 +79,10 @@ export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], ru
   }
 }
 
+const withId = (row: RawRow, id: string): RawRow => (row.id === id ? row : { ...row, id });
+
 function withoutId(row: RawRow): RawRow {
+  if (row.id === undefined) return row;
   const { id: _none, ...rest } = row;
   return rest;
 }

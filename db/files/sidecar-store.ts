@@ -59,8 +59,10 @@ export interface MergeInput extends MergeRules {
 }
 
 /** The rows of both; each has an id now. */
-export interface MergedRows extends Omit<Merged, 'rows'> {
+export interface MergedRows extends Omit<Merged, 'rows' | 'unnamed' | 'namedAt'> {
   rows: readonly SidecarRow[];
+  /** Rows of the state DB without an id, by their numbers, and the id that each has got. */
+  names: { rowId: number; id: string }[];
 }
 
 const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
@@ -190,11 +192,10 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
       const rules = { fences, liveRunId };
       const isLong = rows.length + stateCount > LONG_ROWS;
       const merged = isLong ? await thread.merge(sourceOf(sessionId, found, rows), state(), rules) : null;
-      if (merged) return { ...merged, rows: unpack(merged.rows) as SidecarRow[] };
+      if (merged) return mergedRows(merged);
       const all: RawRow[] = [];
       for await (const some of state()) all.push(...some);
-      const here = mergeRows(rows.map(parsedRow), all, rules);
-      return { ...here, rows: unpack(here.rows) as SidecarRow[] };
+      return mergedRows(mergeRows(rows.map(parsedRow), all, rules));
     },
   };
 
@@ -207,6 +208,12 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
     const kept = new Set(rows);
     return { ...source, kept: Uint32Array.from(found.rows.flatMap((row, at) => (kept.has(row) ? [at] : []))) };
   }
+}
+
+/** What was merged, as rows: each has an id. */
+function mergedRows({ rows: packed, unnamed, namedAt, ...rest }: Merged): MergedRows {
+  const rows = unpack(packed) as SidecarRow[];
+  return { ...rest, rows, names: Array.from(namedAt, (at, n) => ({ rowId: unnamed[n]!, id: rows[at]!.id })) };
 }
 
 const parsedRow = (row: FoundRow): RawRow => JSON.parse(row.json) as RawRow;

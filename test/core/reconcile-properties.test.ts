@@ -5,7 +5,7 @@ import { reconcile } from '../../server/core/reconcile/reconcile.ts';
 import { idOf, isMarkerRow, NO_FENCES, type RawRow } from '../../server/core/reconcile/row.ts';
 import { call, rowWith } from './reconcile-rows.ts';
 
-const RUNS = Number(process.env.RECONCILE_RUNS ?? 2000);
+const RUNS = Number(process.env.RECONCILE_RUNS ?? 800);
 const SEED = Number(process.env.RECONCILE_SEED ?? 20240607);
 const check = <T extends unknown[]>(property: fc.IPropertyWithHooks<T>) =>
   fc.assert(property, { numRuns: RUNS, seed: SEED, verbose: 0 }); // A failure prints seed, path and the smallest case.
@@ -116,6 +116,79 @@ describe('any two lists of rows', () => {
           source === 'state' ? [index] : twin === null ? [] : [twin],
         );
         expect(new Set(used).size).toBe(used.length);
+      }),
+    );
+  });
+});
+
+describe('a conversation of which each store kept a part', () => {
+  /** Runs of ours: a prompt and its output, in the order in which they happened. Texts repeat, for people repeat them. */
+  const truth = fc
+    .array(fc.tuple(fc.constantFrom('go', 'yes', 'go on'), fc.nat({ max: 3 })), { minLength: 1, maxLength: 6 })
+    .map((turns) =>
+      turns.flatMap(([prompt, outputs], at): RawRow[] => {
+        const id = (n: number): string => `${String(at).padStart(32, 'f')}.${n}`;
+        const output = Array.from({ length: outputs }, (_, n) => ({ role: 'assistant', content: 'ok', id: id(n + 1) }));
+        return [{ role: 'user', content: prompt, id: id(0) }, ...output].map((one, n) => ({
+          ...one,
+          timestamp: at * 10 + n + 1,
+        }));
+      }),
+    );
+  const reconciled = (sidecar: readonly RawRow[], state: readonly RawRow[]) =>
+    reconcile({ sidecar, state, fences: NO_FENCES, liveRunId: null }).rows.map((placed) => placed.row);
+
+  it('[RC2] comes back whole from a sidecar that lost any rows and a state DB that wrote some twice', () => {
+    const kept = truth.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all), fc.subarray(all)));
+    check(
+      fc.property(kept, ([all, some, twice]) => {
+        const state = all.flatMap((one) => (twice.includes(one) ? [one, { ...one }] : [one]));
+        expect(reconciled(some, state)).toEqual(all);
+      }),
+    );
+  });
+
+  it('[RC2] stays whole in the sidecar, whatever the state DB has lost', () => {
+    const kept = truth.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all)));
+    check(
+      fc.property(kept, ([all, some]) => {
+        expect(reconciled(all, some)).toEqual(all);
+      }),
+    );
+  });
+
+  it('[RC2] comes back whole when the sidecar is old and the state DB lost rows that the sidecar has', () => {
+    const kept = truth.chain((all) => {
+      const old = fc.nat({ max: all.length }).map((length) => all.slice(0, length));
+      return fc.tuple(
+        fc.constant(all),
+        old.chain((some) => fc.tuple(fc.constant(some), fc.subarray(some.slice(0, -1)))),
+      );
+    });
+    check(
+      fc.property(kept, ([all, [old, lost]]) => {
+        expect(
+          reconciled(
+            old,
+            all.filter((one) => !lost.includes(one)),
+          ),
+        ).toEqual(all); // The last of the old is in both.
+      }),
+    );
+  });
+
+  it('[RC5] without ids and under new times adds nothing that is there, and all turns behind it', () => {
+    const distinct = fc.uniqueArray(fc.string({ minLength: 8, maxLength: 8 }), { minLength: 4, maxLength: 12 });
+    check(
+      fc.property(distinct, fc.nat(), (texts, at) => {
+        const all = texts.flatMap((said, n): RawRow[] => [
+          { role: 'user', content: `ask ${said}`, timestamp: n * 10 + 1 },
+          { role: 'assistant', content: `say ${said}`, timestamp: n * 10 + 2 },
+        ]);
+        const old = all.slice(0, 4 + 2 * (at % (texts.length - 1)));
+        const anew = all.map((one, n) => ({ ...one, timestamp: 1000.5 + n }));
+        const contents = reconciled(old, anew).map((one) => one.content);
+        expect(contents).toEqual(all.map((one) => one.content));
       }),
     );
   });

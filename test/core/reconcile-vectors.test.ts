@@ -77,6 +77,11 @@ it('[RC6] V16 a call with other arguments goes before the answer, behind the blo
   ]);
 });
 
+it('[RC6] V16 and takes its result along', () => {
+  const sidecar = 'u q@100 | a*a call@101 | t#a res@102 | a fin@103';
+  expect(merged(sidecar, 'a*b call@102 | t#b other@102.5')).toBe('q call res call other fin');
+});
+
 it('[RC4] V26b the same time as a number and as text is the same time', () => {
   const state = [
     { role: 'user', content: 'x', timestamp: 1 },
@@ -116,6 +121,7 @@ const fenced: [name: string, watermark: number, boundary: number | null, sidecar
       'u del@3 | u n@6',
       'a b c d n',
     ],
+    ['a row that the state DB has before older ones', 2, 0, 'u a@1 | a b@3', 'u x@9 | u a@1 | a b@3', 'a b'],
     ['a row without a time', 2, 2, 'u a@1 | a b@2', 'u a@1 | a b@2 | u nots', 'a b'],
   ];
 
@@ -168,6 +174,7 @@ const late: [name: string, sidecar: string, state: string, transcript: string, r
     [5],
   ],
   ['a prompt that was stored later', 'u go@100 | a! marker@130', 'u go@103 | a real@120', 'go real', [1]],
+  ['the same prompt as one before', 'u go@1 | a ok@2 | u go@100', 'u go@103 | a real@105', 'go ok go real', []],
   ['a tagged prompt', 'u go@100 | a! marker@130', 'u [Workspace::v1: /w] go@101 | a real@120', 'go real', [1]],
   ['behind a fragment', 'u go@100 | a~ rea@110 | a! marker@130', 'u go@100 | a real@120', 'go rea real', [2]],
   [

@@ -14,7 +14,7 @@ export interface Chronology {
    * was taken out does not come back), 'after' when no row is later.
    */
   slotOf(row: Keyed): number | 'before' | 'after';
-  /** The slot itself, or the end of the tool results in whose middle it is. */
+  /** The slot itself, or the end of the tool results in whose middle it is: a call stays with its results. */
   pastTools(slot: number): number;
 }
 
@@ -72,7 +72,7 @@ export function chronologyOf(rows: readonly Keyed[]): Chronology {
       const nothingEarlier = slot === 0 || latestUpTo[slot - 1] === Number.NEGATIVE_INFINITY;
       if (nothingEarlier && slot === later) return 'before';
       if (row.role === 'user') slot = pastAnswer(slot, stamp);
-      return row.role === 'tool' ? slot : pastTools(slot);
+      return slot;
     },
   };
 }

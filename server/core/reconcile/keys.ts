@@ -154,6 +154,22 @@ export const exactKey = ({ visible, tool, moment }: Keyed): string | null =>
 export const secondKey = ({ visible, tool, stamp }: Keyed): string | null =>
   stamp === null ? null : `${visible}:${tool}:${Math.floor(stamp)}`;
 
+/**
+ * Under which keys a row is known to have been said in its second: by its provider's bytes, and by any.
+ * Rows with different bytes are different rows; a row without bytes is a copy of each.
+ */
+export function secondKeys(row: Keyed): string[] {
+  const second = secondKey(row);
+  return second === null ? [] : [`${second}\0${row.api}`, `${second}\0any`];
+}
+
+/** Whether one of the rows under `known` keys said the same in the same second. */
+export function isSaid(known: ReadonlySet<string>, row: Keyed): boolean {
+  const second = secondKey(row);
+  if (second === null) return false;
+  return row.api === '' ? known.has(`${second}\0any`) : known.has(`${second}\0${row.api}`) || known.has(`${second}\0`);
+}
+
 /** Whether two rows may be the same at all: neither their ids nor the bytes that a provider was sent contradict it. */
 export const compatible = (a: Keyed, b: Keyed): boolean =>
   (a.id === null || b.id === null || a.id === b.id) && (a.api === '' || b.api === '' || a.api === b.api);

@@ -8,7 +8,7 @@
  */
 import { attachApiContent } from './api-content.ts';
 import { chronologyOf } from './chronology.ts';
-import { createRowReader, type Keyed, type RowReader, secondKey } from './keys.ts';
+import { createRowReader, type Keyed, type RowReader, secondKeys } from './keys.ts';
 import { type Placement, place } from './place.ts';
 import { addTextTwins } from './replay.ts';
 import {
@@ -148,7 +148,7 @@ function placeLeft(sidecar: readonly Keyed[], state: readonly Keyed[], twins: Tw
     sidecarTurns: turnsOf(sidecar),
     stateTurns: turnsOf(state),
     chronology: chronologyOf(sidecar),
-    seconds: new Set(sidecar.map(secondKey)),
+    seconds: new Set(sidecar.flatMap(secondKeys)),
   };
   const neighbours = addTextTwins(stores, twins);
   return place(stores, twins, neighbours, fences && timeFence(fences, sidecar));

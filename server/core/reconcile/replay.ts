@@ -7,7 +7,7 @@
  */
 import { align, ascending, type Pair } from './align.ts';
 import type { Chronology } from './chronology.ts';
-import { compatible, type Keyed, secondKey } from './keys.ts';
+import { compatible, isSaid, type Keyed } from './keys.ts';
 import { fieldOf, isAnswer, isPartialRow } from './row.ts';
 import { type Turns, turnState } from './turns.ts';
 import { byKey, isLeft, pair, type Tier, type Twins, unpair } from './twins.ts';
@@ -19,12 +19,12 @@ export interface Stores {
   readonly stateTurns: Turns;
   readonly chronology: Chronology;
   /** What the sidecar says in which second. */
-  readonly seconds: ReadonlySet<string | null>;
+  readonly seconds: ReadonlySet<string>;
 }
 
 /** Whether a row without a twin is only another copy of something that was said in its second. */
 export const isSameSecond = ({ seconds, chronology }: Stores, row: Keyed): boolean =>
-  row.stamp !== null && row.stamp <= chronology.latest && seconds.has(secondKey(row)!);
+  row.stamp !== null && row.stamp <= chronology.latest && isSaid(seconds, row);
 
 /** Where a state row without a twin lies: 'time' means that its stamp says it. */
 export type Position = 'inner' | 'before' | 'time' | 'end';
@@ -34,6 +34,8 @@ const SAME_PROMPT_S = 30;
 /** A run of pairs with so many different texts is no coincidence. */
 const REPLAY_TEXTS = 4;
 const REPLAY_PROMPTS = 2;
+/** Nor are two texts of this length together. */
+const REPLAY_CHARS = 120;
 /** Each round takes pairs away that turned out to be new turns; what is left is aligned again. */
 const ROUNDS = 4;
 
@@ -243,10 +245,7 @@ function strongPairs(state: readonly Keyed[], twins: Twins, nextSpoken: (index: 
   const strong: boolean[] = state.map(() => false);
   let run: Keyed[] = [];
   const close = (): void => {
-    const prompts = run.reduce((count, row) => count + (row.role === 'user' ? 1 : 0), 0);
-    if (prompts >= REPLAY_PROMPTS && new Set(run.map((row) => row.visible)).size >= REPLAY_TEXTS) {
-      for (const row of run) strong[row.index] = true;
-    }
+    if (isRich(run)) for (const row of run) strong[row.index] = true;
     run = [];
   };
   for (const row of state) {
@@ -258,6 +257,14 @@ function strongPairs(state: readonly Keyed[], twins: Twins, nextSpoken: (index: 
   }
   close();
   return strong;
+}
+
+/** Whether rows say so much that nobody says it twice. */
+function isRich(run: readonly Keyed[]): boolean {
+  const texts = new Map(run.map((row) => [row.visible, row.text.length]));
+  const prompts = run.reduce((count, row) => count + (row.role === 'user' ? 1 : 0), 0);
+  if (prompts >= REPLAY_PROMPTS && texts.size >= REPLAY_TEXTS) return true;
+  return texts.size >= 2 && [...texts.values()].reduce((sum, length) => sum + length, 0) >= REPLAY_CHARS;
 }
 
 /** The state rows whose pair does not hold: they are new. */

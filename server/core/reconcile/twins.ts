@@ -88,16 +88,15 @@ function byId(sidecar: readonly Keyed[], state: readonly Keyed[], twins: Twins):
     if (id !== null && twins.ofSidecar[index] === null && !known.has(id)) known.set(id, index);
   }
   const seen = new Set<string>();
+  for (const { id, index } of state) if (id !== null && twins.ofState[index] !== null) seen.add(id);
   for (const { id, index } of state) {
-    if (id === null) continue;
-    const isSecond = seen.has(id);
+    if (id === null || twins.ofState[index] !== null) continue;
+    if (seen.has(id)) twins.repeated[index] = true;
+    else {
+      const twin = known.get(id);
+      if (twin !== undefined) pair(twins, twin, index, 'sure');
+    }
     seen.add(id);
-    if (twins.ofState[index] !== null) continue;
-    if (isSecond) twins.repeated[index] = true;
-    const twin = known.get(id);
-    if (isSecond || twin === undefined) continue;
-    known.delete(id);
-    pair(twins, twin, index, 'sure');
   }
 }
 

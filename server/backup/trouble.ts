@@ -1,0 +1,39 @@
+/** What went wrong with a backup or a restore, as one sentence for whoever called the command. */
+
+import { StateDbRefused } from '../../db/client.ts';
+import { ArchiveRefused } from '../../db/files/archive-refused.ts';
+import { type StorageTroubleKind, storageTroubleKind } from '../../db/storage-trouble.ts';
+import { CommandError } from '../commands/command.ts';
+import { ConfigError } from '../config.ts';
+
+/** Exit codes beside 0, and 1 for all else; as the usage says. */
+export const EXIT = { damaged: 2, interrupted: 130 } as const;
+
+const STORAGE: Record<StorageTroubleKind, string> = {
+  busy: 'the database is locked by another program: end that one, then try again.',
+  disk_full: 'the disk is full: make room, then try again.',
+  unavailable: 'the disk or the database cannot be read or written:',
+};
+
+export const NOTHING_LEFT = 'Nothing was left behind.';
+
+/**
+ * The error to be told; what is none of these is a bug and comes back as it is.
+ * @param archive the archive that was read, for a sentence that names it
+ */
+export function troubleOf(error: unknown, archive: string): unknown {
+  if (error instanceof ArchiveRefused) {
+    return error.kind === 'newer'
+      ? new CommandError(`${archive} is not restored: ${error.reason}. Use that version.`)
+      : new CommandError(`${archive} is not restored: ${error.reason}. Use another backup.`, EXIT.damaged);
+  }
+  if (error instanceof StateDbRefused || error instanceof ConfigError) return new CommandError(error.message);
+  const kind = storageTroubleKind(error);
+  if (kind === 'unavailable')
+    return new CommandError(`${STORAGE.unavailable} ${(error as Error).message}. ${NOTHING_LEFT}`);
+  if (kind !== null) return new CommandError(`${STORAGE[kind]} ${NOTHING_LEFT}`);
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  if (code === 'ENOENT') return new CommandError(`${(error as NodeJS.ErrnoException).path} is not there.`);
+  if (code === 'EISDIR') return new CommandError(`${archive} is a folder, and no backup.`);
+  return error;
+}
