@@ -25,7 +25,10 @@ export interface StateRepairs {
   close(): void;
 }
 
-export type RepairOpening = { kind: 'open'; repairs: StateRepairs } | { kind: 'busy' } | { kind: 'damaged'; code: string };
+export type RepairOpening =
+  | { kind: 'open'; repairs: StateRepairs }
+  | { kind: 'busy' }
+  | { kind: 'damaged'; code: string };
 
 /** @param file absolute path of a state DB whose copy is kept */
 export function openForRepair(file: string): RepairOpening {

@@ -9,7 +9,11 @@ import { type KnownSchema, namesIn } from './doctor-schema.ts';
 import { isDamage } from './doctor-view.ts';
 
 export interface Salvaged {
-  tables: { table: string; kept: number; /** Ranges of row numbers that could not be read. */ lost: [number, number][] }[];
+  tables: {
+    table: string;
+    kept: number /** Ranges of row numbers that could not be read. */;
+    lost: [number, number][];
+  }[];
   /** Sessions whose row was lost, made anew from their messages. */
   remade: string[];
   /** Rows that were read and fit in no more: half of a pair that was lost, or there twice. */
@@ -94,7 +98,10 @@ function copyTable(
     } catch (error) {
       if (!isDamage(error)) throw error;
       probes += 1;
-      if (at >= to || probes > MOST_PROBES) return lose(at, to);
+      if (at >= to || probes > MOST_PROBES) {
+        lose(at, to);
+        return;
+      }
       const middle = at + Math.floor((to - at) / 2);
       copy(at, middle);
       copy(middle + 1, to);
@@ -133,7 +140,9 @@ function copyNumbers(source: Database.Database, made: Database.Database): void {
   for (const { name, seq } of given ?? []) {
     made.prepare('UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?').run(seq, name);
     made
-      .prepare('INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)')
+      .prepare(
+        'INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)',
+      )
       .run(name, seq, name);
   }
 }

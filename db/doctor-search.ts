@@ -31,7 +31,7 @@ function compare(sqlite: Database.Database, scratch: Database.Database): 'same' 
   scratch.exec(`CREATE VIRTUAL TABLE fresh USING fts5(content, content = '', ${TOKENS}); BEGIN`);
   const add = scratch.prepare('INSERT INTO fresh (rowid, content) VALUES (?, ?)');
   for (const row of sqlite.prepare('SELECT id, content FROM messages_fts_src').raw().iterate()) add.run(row);
-  scratch.exec("COMMIT; CREATE VIRTUAL TABLE words USING fts5vocab('main', 'fresh', 'row')");
+  scratch.exec("COMMIT; CREATE VIRTUAL TABLE words USING fts5vocab('fresh', 'row')");
   // A table of the connection, not of the file.
   sqlite.pragma('query_only = OFF');
   sqlite.exec("CREATE VIRTUAL TABLE temp.doctor_words USING fts5vocab('main', 'messages_fts', 'row')");

@@ -162,7 +162,11 @@ export function createStateView(sqlite: Database.Database, known: KnownSchema): 
       })).filter(({ rows }) => rows > 0),
 
     sessions: (after, limit) =>
-      all<Omit<SessionFound, 'hasRunning' | 'flagsAreJson'> & { hasRunning: number; flagsAreJson: number }>(SESSIONS, after, limit).map((row) => ({
+      all<Omit<SessionFound, 'hasRunning' | 'flagsAreJson'> & { hasRunning: number; flagsAreJson: number }>(
+        SESSIONS,
+        after,
+        limit,
+      ).map((row) => ({
         ...row,
         hasRunning: row.hasRunning === 1,
         flagsAreJson: row.flagsAreJson === 1,
@@ -183,14 +187,14 @@ export function createStateView(sqlite: Database.Database, known: KnownSchema): 
       ),
 
     openAdmissions: () =>
-      all<Omit<OpenAdmission, 'process'> & { pid: number | null; start: string | null; endedAt: number | null }>(OPEN_ADMISSIONS).map(
-        ({ admissionId, sessionId, status, pid, start, endedAt }) => ({
-          admissionId,
-          sessionId,
-          status,
-          process: pid === null ? null : { pid, start, ended: endedAt !== null },
-        }),
-      ),
+      all<Omit<OpenAdmission, 'process'> & { pid: number | null; start: string | null; endedAt: number | null }>(
+        OPEN_ADMISSIONS,
+      ).map(({ admissionId, sessionId, status, pid, start, endedAt }) => ({
+        admissionId,
+        sessionId,
+        status,
+        process: pid === null ? null : { pid, start, ended: endedAt !== null },
+      })),
 
     epochProcesses: () =>
       all<NamedProcess>(
@@ -200,7 +204,10 @@ export function createStateView(sqlite: Database.Database, known: KnownSchema): 
 
     known(ids) {
       const given = JSON.stringify(ids);
-      const sessions = all<{ id: string }>('SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(?))', given);
+      const sessions = all<{ id: string }>(
+        'SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(?))',
+        given,
+      );
       const deleted = all<{ id: string }>(
         'SELECT session_id AS id FROM session_tombstones WHERE session_id IN (SELECT value FROM json_each(?))',
         given,

@@ -1,4 +1,5 @@
 /** Messages: the rows that went to and came from the model, and the full-text search over them. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { and, asc, eq, isNotNull, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
@@ -48,15 +49,23 @@ const SHOWN = and(
   eq(messages.active, 1),
   or(isNull(messages.displayKind), ne(messages.displayKind, sql`'hidden'`)),
 );
-const INDEX = statement((db) =>
-  db
+/** As two JSON texts: thousands of short values cost far more one by one. */
+const INDEX = statement((db) => {
+  const step = db
     .select({ rowId: messages.id, id: messages.messageId })
     .from(messages)
     .where(and(SHOWN, sql`${messages.id} > ${given('after')}`))
     .orderBy(asc(messages.id))
     .limit(given('limit'))
-    .prepare(),
-);
+    .as('step');
+  return db
+    .select({
+      rowIds: sql<string>`json_group_array(${step.rowId} ORDER BY ${step.rowId})`,
+      ids: sql<string>`json_group_array(${step.id} ORDER BY ${step.rowId})`,
+    })
+    .from(step)
+    .prepare();
+});
 const RAW = statement((db) =>
   db
     .select()
@@ -100,19 +109,7 @@ const FLAGS = statement((db) =>
 );
 
 /** Rows that one step of a long read takes, so that streams go on in between. */
-const STEP = 5_000;
-
-/** One step after the other, each a read of its own: a change in between shows in `dataVersion`, and is read again. */
-async function inSteps<T>(take: (after: number) => Promise<T[]>, placeOf: (last: T) => number): Promise<T[]> {
-  const all: T[] = [];
-  for (let after = 0; ; ) {
-    const step = await take(after);
-    for (const one of step) all.push(one);
-    const last = step.at(-1);
-    if (last === undefined || step.length < STEP) return all;
-    after = placeOf(last);
-  }
-}
+const STEP = 2_000;
 
 /**
  * Brings rows to this state, by message id: what is there is updated, what is missing is appended. Inside a
@@ -145,12 +142,17 @@ function heal(db: Db, session: string, { names, rows, inactive, count, lastMessa
 }
 
 export function createMessageStore(state: StateDb): MessageStore {
+  /** One step after the other, each a read of its own: a change in between shows in `dataVersion`, and is read again. */
   const index = async (session: string): Promise<StateIndex> => {
-    const found = await inSteps(
-      (after) => state.read((db) => INDEX(db).all({ session, after, limit: STEP })),
-      (last) => last.rowId,
-    );
-    return { rowIds: found.map((row) => row.rowId), ids: found.map((row) => row.id) };
+    const found: StateIndex = { rowIds: [], ids: [] };
+    for (let after = 0; ; after = found.rowIds.at(-1)!) {
+      const step = await state.read((db) => INDEX(db).get({ session, after, limit: STEP })!);
+      const rowIds = JSON.parse(step.rowIds) as number[];
+      for (const rowId of rowIds) found.rowIds.push(rowId);
+      for (const id of JSON.parse(step.ids) as (string | null)[]) found.ids.push(id);
+      if (rowIds.length < STEP) return found;
+      await nextTurn();
+    }
   };
 
   return {
@@ -161,8 +163,8 @@ export function createMessageStore(state: StateDb): MessageStore {
     async raw(session, wanted) {
       const rowIds = wanted ?? (await index(session)).rowIds;
       const rows = [];
-      for (let from = 0; from < rowIds.length; from += STEP / 10) {
-        const step = JSON.stringify(rowIds.slice(from, from + STEP / 10));
+      for (let from = 0; from < rowIds.length; from += STEP / 4) {
+        const step = JSON.stringify(rowIds.slice(from, from + STEP / 4));
         rows.push(...(await state.read((db) => RAW(db).all({ session, rows: step }).map(toRawRow))));
       }
       return rows;

@@ -4,7 +4,7 @@
  * The full-text index and its triggers are in a custom migration: they cannot be said here.
  */
 import { sql } from 'drizzle-orm';
-import { index, integer, real, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
 
 export const sessions = sqliteTable(
   'sessions',
@@ -165,5 +165,32 @@ export const sessionTombstones = sqliteTable('session_tombstones', {
   /** Whether its files are gone too; 0 until then, so that a crash in between is finished at the next start. */
   filesRemoved: integer('files_removed', { mode: 'boolean' }).notNull().default(false),
 });
+
+/** Conversations of other homes that were imported: what each was then, so that a later import knows what is new. */
+export const importedSessions = sqliteTable(
+  'imported_sessions',
+  {
+    /** The home it comes from, and its id there. */
+    home: text('home').notNull(),
+    originalId: text('original_id').notNull(),
+    /** Its id here. No reference: it may be deleted since, and is then not imported again. */
+    sessionId: text('session_id').notNull(),
+    /** A digest of the transcript there. */
+    digest: text('digest').notNull(),
+    /** What its stores there looked like from outside: while that stays nothing is read. */
+    seen: text('seen').notNull(),
+    /** How many rows it had here then, and the number of its last edit. */
+    rowCount: integer('row_count').notNull(),
+    editNumber: integer('edit_number').notNull().default(0),
+    /** Whether its sidecar, journals and attachments are here too; 0 until then, so that another run finishes it. */
+    filesDone: integer('files_done', { mode: 'boolean' }).notNull().default(false),
+    importedAt: real('imported_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.home, table.originalId] }),
+    index('imported_sessions_by_original').on(table.originalId),
+    index('imported_sessions_by_session').on(table.sessionId),
+  ],
+);
 
 export const stateMeta = sqliteTable('state_meta', { key: text('key').primaryKey(), value: text('value') });

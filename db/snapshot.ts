@@ -115,15 +115,21 @@ export type SnapshotCheck = { kind: 'sound'; facts: SnapshotFacts } | { kind: 'd
 
 /**
  * Proves that a copy is whole, by SQLite's own check of every page and index.
- * @throws StateDbRefused for another program's database or a newer schema; the driver's error
+ * @throws the driver's error where the copy could not be looked at
  */
 export function checkSnapshot(file: string): SnapshotCheck {
-  return open(file, true, (sqlite) => {
-    const problem = sqlite.prepare('PRAGMA integrity_check(1)').pluck().get();
-    return problem === 'ok'
-      ? { kind: 'sound', facts: factsOf(sqlite, file) }
-      : { kind: 'damaged', reason: String(problem) };
-  });
+  try {
+    return open(file, true, (sqlite) => {
+      const problem = sqlite.prepare('PRAGMA integrity_check(1)').pluck().get();
+      return problem === 'ok'
+        ? { kind: 'sound', facts: factsOf(sqlite, file) }
+        : { kind: 'damaged', reason: String(problem) };
+    });
+  } catch (error) {
+    const isDamage = error instanceof Database.SqliteError && /^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(error.code);
+    if (isDamage || error instanceof StateDbRefused) return { kind: 'damaged', reason: error.message };
+    throw error;
+  }
 }
 
 /** The processes whose epochs on this state DB have not ended; whether they live is for others to say. */

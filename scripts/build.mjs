@@ -27,10 +27,12 @@ import { say } from './setup/say.mjs';
 
 const SOURCE_FOLDERS = ['server', 'routes', 'db'];
 const COMMAND = join('server', 'main.js');
+/** Beside it, for the server starts it as a thread: what reads long transcripts. */
+const WORKER = join('server', 'sidecar-worker.js');
 const LICENCES = 'LICENCES.txt';
 
 /** What a build leaves in dist/. */
-const OUTPUTS = [COMMAND, `${COMMAND}.map`, LICENCES];
+const OUTPUTS = [COMMAND, `${COMMAND}.map`, WORKER, `${WORKER}.map`, LICENCES];
 
 /** What stays in node_modules: a binary, files that are served from there, and what is loaded when it is first needed. */
 const NOT_JOINED = ['better-sqlite3', '@fastify/swagger-ui', '@ai-sdk/*'];
@@ -95,13 +97,13 @@ function removeStale(root) {
   }
 }
 
-/** The server and its libraries as one module, with its source map; nothing is written yet. */
+/** The server and its libraries as one module, and its thread as another, with its source map; nothing is written yet. */
 async function joined(root) {
   const { buildSync } = await import(pathToFileURL(join(root, 'node_modules', 'esbuild', 'lib', 'main.js')).href);
   return buildSync({
     absWorkingDir: root,
-    entryPoints: ['server/main.ts'],
-    outfile: join('dist', COMMAND),
+    entryPoints: { main: 'server/main.ts', 'sidecar-worker': 'db/files/sidecar-worker.ts' },
+    outdir: join('dist', dirname(COMMAND)),
     bundle: true,
     external: NOT_JOINED,
     platform: 'node',

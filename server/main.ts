@@ -14,6 +14,13 @@ const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ com
     },
   },
   restore: { summary: 'make a home of such a file', load: () => import('./commands/restore.ts') },
+  doctor: {
+    summary: 'examine the home, and mend it with --repair',
+    load: async () => {
+      const { createDoctorCommand } = await import('./commands/doctor.ts');
+      return { command: createDoctorCommand({ now: () => Date.now() / 1000 }) };
+    },
+  },
 };
 
 const USAGE = `Usage: turnkeep serve [options]

@@ -37,6 +37,10 @@ export const isWithin = (folder: string, place: string): boolean => {
   return relative === '' || (!relative.startsWith('..') && !path.isAbsolute(relative));
 };
 
+/** Whether a folder is on another disk than the one that it is in: no rename can take its place. */
+export const isMounted = async (folder: string): Promise<boolean> =>
+  (await stat(folder)).dev !== (await stat(path.dirname(folder))).dev;
+
 /** The size of a file in bytes. */
 export const sizeOf = async (file: string): Promise<number> => (await stat(file)).size;
 

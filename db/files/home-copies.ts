@@ -22,7 +22,9 @@ export interface HomeCopies {
   replace(name: string, from: string): Promise<void>;
   /** Makes the folder of the copies if need be. @returns the absolute path of a file in it */
   place(name: string): Promise<string>;
-  /** What tells the state of a file from another without opening it; '' when it is missing. */
+  /** Takes the copies away again, when nothing was changed after all. */
+  discard(): Promise<void>;
+  /** What tells the state of a file from another without opening it; '' when it is missing or empty. */
   identity(name: string): Promise<string>;
 }
 
@@ -97,9 +99,18 @@ export function createHomeCopies(home: string, stamp: string): HomeCopies {
 
     place: async (name) => path.join(await folder(), name),
 
+    async discard() {
+      if (made === null) return;
+      await rm(made, { recursive: true });
+      await syncFolder(home);
+      made = null;
+      kept.clear();
+    },
+
     async identity(name) {
       const stats = await lstatOf(absolute(name));
-      return stats ? `${stats.ino}:${stats.size}:${stats.mtimeMs}` : '';
+      // SQLite makes an empty WAL when it opens a database.
+      return stats && stats.size > 0 ? `${stats.ino}:${stats.size}:${stats.mtimeMs}` : '';
     },
   };
 }

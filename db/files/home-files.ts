@@ -3,7 +3,7 @@
  * Folders are read entry by entry and files one at a time, so that the longest single file bounds the memory.
  */
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, open, opendir, readFile, statfs } from 'node:fs/promises';
+import { access, lstat, open, opendir, readFile, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { parseForeign } from '../../server/core/foreign-journal/records.ts';
 import { isMissing } from './atomic.ts';
@@ -128,7 +128,8 @@ export function createHomeFiles(home: string): HomeFiles {
 
   const entry = async (name: string): Promise<HomeEntry | null> => {
     try {
-      return entryOf(name, await lstat(absolute(name)));
+      // The home itself may be a link to where it is.
+      return entryOf(name, await (name === '' ? stat : lstat)(absolute(name)));
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;

@@ -1,5 +1,5 @@
 /**
- * A backup: one file that holds a home as it was at one moment, taken beside the server that works on it (BK1 to BK3).
+ * A backup: one file that holds a home as it was at one moment, taken beside the server that works on it (BK1, BK2, BK3, BK6).
  *
  * The moment is that of the state DB's copy; everything else is taken so that the home it makes is one that a crash at that
  * moment could have left, which recovery brings back by rules that have their own tests:
@@ -130,12 +130,14 @@ async function collect(
     if (copied.damaged) damaged.push(name);
   };
 
-  progress.begin('copying', null);
+  progress.begin('copying conversations', null);
   await makeFolder(folder);
   const before = await listHome(home);
   for (const name of before.files) if (isTranscript(name)) await take(name);
+  progress.begin('copying the database', null);
   const moment = now();
   const snapshot = takeSnapshot(path.join(home, 'state.db'), path.join(folder, 'state.db'), moment);
+  progress.begin('copying turns', null);
   const after = await listHome(home);
   const known = new Set(before.files);
   for (const name of after.files) {

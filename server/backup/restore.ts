@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type { Manifest } from '../../db/files/archive-manifest.ts';
-import { makeWorkplace, placeAt, realPlace, syncFolders } from '../../db/files/archive-place.ts';
+import { isMounted, makeWorkplace, placeAt, realPlace, syncFolders } from '../../db/files/archive-place.ts';
 import { unendedProcesses } from '../../db/snapshot.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import { CommandError } from '../commands/command.ts';
@@ -38,7 +38,7 @@ export async function restore(request: RestoreRequest, parts: RestoreParts): Pro
     // Once more, for it took a while: a rename takes the place of an empty folder, and of nothing else.
     await checkFree(home, parts.isAlive);
     await work.moveTo(unpacked, home).catch((error) => {
-      throw isOtherPlace(error) ? new CommandError(NO_ROOM(home)) : error;
+      throw isOtherPlace(error) ? new CommandError(notReplaced(home)) : error;
     });
     return manifest;
   } finally {
@@ -60,7 +60,7 @@ export async function checkBackup(file: string, scratch: string, parts: ReadPart
   }
 }
 
-const NO_ROOM = (home: string): string =>
+const notReplaced = (home: string): string =>
   `${home} is a place of its own, such as a mounted disk, and cannot be replaced: ` +
   `restore into a folder in it (--home ${path.join(home, 'home')}).`;
 
@@ -70,6 +70,7 @@ const isOtherPlace = (error: unknown): boolean =>
 /** @throws CommandError unless a home can be made there */
 async function checkFree(home: string, isAlive: RestoreParts['isAlive']): Promise<void> {
   const place = await placeAt(home);
+  if (place === 'empty folder' && (await isMounted(home))) throw new CommandError(notReplaced(home));
   if (place === 'nothing' || place === 'empty folder') return;
   if (place === 'file') throw new CommandError(`${home} is a file: choose a folder (--home DIR).`);
   const file = path.join(home, 'state.db');

@@ -19,21 +19,23 @@ export const NOTHING_LEFT = 'Nothing was left behind.';
 
 /**
  * The error to be told; what is none of these is a bug and comes back as it is.
- * @param archive the archive that was read, for a sentence that names it
+ * @param refused what is said of an archive that was read and refused
  */
-export function troubleOf(error: unknown, archive: string): unknown {
+export function troubleOf(error: unknown, refused: (reason: ArchiveRefused) => string): unknown {
   if (error instanceof ArchiveRefused) {
-    return error.kind === 'newer'
-      ? new CommandError(`${archive} is not restored: ${error.reason}. Use that version.`)
-      : new CommandError(`${archive} is not restored: ${error.reason}. Use another backup.`, EXIT.damaged);
+    return new CommandError(refused(error), error.kind === 'damaged' ? EXIT.damaged : undefined);
   }
   if (error instanceof StateDbRefused || error instanceof ConfigError) return new CommandError(error.message);
   const kind = storageTroubleKind(error);
-  if (kind === 'unavailable')
+  if (kind === 'unavailable') {
     return new CommandError(`${STORAGE.unavailable} ${(error as Error).message}. ${NOTHING_LEFT}`);
+  }
   if (kind !== null) return new CommandError(`${STORAGE[kind]} ${NOTHING_LEFT}`);
-  const code = error instanceof Error && 'code' in error ? error.code : '';
-  if (code === 'ENOENT') return new CommandError(`${(error as NodeJS.ErrnoException).path} is not there.`);
-  if (code === 'EISDIR') return new CommandError(`${archive} is a folder, and no backup.`);
+  const { code = '', path = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+  if (code === 'ENOENT') return new CommandError(`${path} is not there. ${NOTHING_LEFT}`);
+  if (code === 'EISDIR') return new CommandError(`there is a folder where a file should be. ${NOTHING_LEFT}`);
+  if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOTDIR') {
+    return new CommandError(`something else came to stand there meanwhile. ${NOTHING_LEFT}`);
+  }
   return error;
 }

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { type BackupResult, backUp } from '../backup/backup.ts';
 import { interruptible } from '../backup/interruptible.ts';
 import { counted, createProgress, inWords } from '../backup/progress.ts';
-import { troubleOf } from '../backup/trouble.ts';
+import { NOTHING_LEFT, troubleOf } from '../backup/trouble.ts';
 import { resolveHome } from '../config.ts';
 import { readVersion } from '../installation.ts';
 import { type Command, CommandError } from './command.ts';
@@ -52,7 +52,7 @@ export const createBackupCommand = ({ now }: BackupCommandParts): Command => ({
       return 0;
     } catch (error) {
       progress.clear();
-      throw troubleOf(error, 'what was written');
+      throw troubleOf(error, ({ reason }) => `what was written could not be read again: ${reason}. ${NOTHING_LEFT}`);
     }
   },
 });

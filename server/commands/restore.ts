@@ -45,7 +45,9 @@ export const command: Command = {
       return 0;
     } catch (error) {
       progress.clear();
-      throw troubleOf(error, file);
+      throw troubleOf(error, ({ kind, reason }) => {
+        return `${file} is not restored: ${reason}. Use another ${kind === 'newer' ? 'version of Turnkeep' : 'backup'}.`;
+      });
     }
   },
 };

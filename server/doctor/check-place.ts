@@ -59,7 +59,14 @@ export const checkPermissions: Check = async function* (examination) {
   }
   found.push(...(await filesOfOthers(examination, home.uid)));
   if (found.length) yield* found;
-  else yield { severity: 'ok', area: 'place', code: 'permissions', message: 'the home is its owner’s', remedy: null };
+  else
+    yield {
+      severity: 'ok',
+      area: 'place',
+      code: 'permissions',
+      message: 'owners and rights are as they should be',
+      remedy: null,
+    };
 };
 
 /** Files that the owner of the home cannot use, such as those that somebody made as another user. */

@@ -25,7 +25,7 @@ export const checkStateDb: Check = async function* ({ view, progress }) {
       code: 'schema_incomplete',
       message: `the schema lacks ${missing.join(', ')}`,
       remedy: `${REPAIR} puts its rows into a new database`,
-      repair: { kind: 'make_sound' },
+      repair: { kind: 'make_sound', anew: true },
     });
     return;
   }
@@ -36,7 +36,7 @@ export const checkStateDb: Check = async function* ({ view, progress }) {
       code: 'not_sound',
       message: `the integrity check fails: ${complaints[0]}${complaints.length > 1 ? ` (and ${complaints.length - 1} more)` : ''}`,
       remedy: `${REPAIR} builds its indexes anew or saves its rows into a new database`,
-      repair: { kind: 'make_sound' },
+      repair: { kind: 'make_sound', anew: false },
     });
     return;
   }
@@ -96,7 +96,9 @@ export const checkRows: Check = async function* ({ view, files, progress }) {
       severity: 'error',
       code: 'broken_reference',
       message: `${counted(rows, 'row')} of ${table} without their row of ${parent}`,
-      remedy: isProject ? `${REPAIR} takes these sessions out of the project that is lost` : 'keep a copy of the home and report it',
+      remedy: isProject
+        ? `${REPAIR} takes these sessions out of the project that is lost`
+        : 'keep a copy of the home and report it',
       ...(isProject ? { repair: { kind: 'clear_lost_projects' } as const } : {}),
     });
   }

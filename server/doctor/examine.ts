@@ -53,7 +53,7 @@ export async function examine(parts: ExaminationParts, found: (finding: Finding)
   try {
     const trouble = troubleOf(opening);
     if (trouble) tell(trouble);
-    const serving = view ? readable(() => servingProcesses(view, parts.isAlive)) : [];
+    const serving = view ? readable(() => servingProcesses(view, parts.isAlive), []) : [];
     for (const [area, check] of CHECKS) await runCheck(area, check, { ...rest, files, view }, tell);
     return { kind: 'examined', findings, serving, canBeAsked: view !== null };
   } finally {
@@ -78,17 +78,18 @@ async function runCheck(
       code: 'not_examined',
       message: 'the state DB is too damaged to say more',
       remedy: `${REPAIR} saves what can be read`,
-      repair: { kind: 'make_sound' },
+      repair: { kind: 'make_sound', anew: false },
     });
   }
 }
 
-function readable(read: () => number[]): number[] {
+/** What can be read; the damage itself is told by the checks. */
+function readable<T>(read: () => T, otherwise: T): T {
   try {
     return read();
   } catch (error) {
     if (!isDamage(error)) throw error;
-    return [];
+    return otherwise;
   }
 }
 
@@ -106,7 +107,8 @@ function refusalOf(opening: StateOpening, stateDb: string, known: KnownSchema): 
   if (opening.kind === 'foreign') return `${stateDb} belongs to another program: nothing of it was read further.`;
   if (opening.kind === 'busy') return `${stateDb} is locked by another program: end that one, then try again.`;
   if (opening.kind !== 'open') return null;
-  const { version } = opening.view.schema();
+  const { view } = opening;
+  const version = readable(() => view.schema().version, 0);
   if (version <= known.version) return null;
   return `${stateDb} was written by a newer Turnkeep (schema ${version}, this one knows ${known.version}): use that one.`;
 }
@@ -145,4 +147,3 @@ function troubleOf(opening: StateOpening): Finding | null {
       return null;
   }
 }
-

@@ -31,7 +31,8 @@ export interface Finding {
 
 /** A repair that is safe and certain. Each is made again from what stands when it is made. */
 export type Repair =
-  | { kind: 'make_sound' }
+  /** `anew`: into a new file whatever its indexes say. */
+  | { kind: 'make_sound'; anew: boolean }
   | { kind: 'rebuild_search' }
   | { kind: 'delete_orphans' }
   | { kind: 'clear_lost_projects' }

@@ -4,18 +4,10 @@
  * past them for sessions whose rows all carry ids, which is every session that only we write.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import {
-  type FileIdentity,
-  type FoundRow,
-  type Sidecar,
-  type SidecarRow,
-  type SidecarStore,
-  toSidecarRow,
-} from '../../db/files/sidecar-store.ts';
+import type { FileIdentity, FoundRow, Sidecar, SidecarRow, SidecarStore } from '../../db/files/sidecar-store.ts';
 import type { MessageStore, SessionRow, StateIndex } from '../../db/stores.ts';
-import { toDisplay } from '../core/reconcile/display.ts';
 import { cutAtEdit } from '../core/reconcile/edit-fence.ts';
-import { type Fences, idOf, isOurId, type RawRow, untagged } from '../core/reconcile/row.ts';
+import { fencesOf } from '../core/reconcile/fences.ts';
 import type { Message } from '../core/terms.ts';
 
 export interface Assembled {
@@ -46,8 +38,9 @@ export async function assemble(input: AssembleInput): Promise<Assembled> {
   const edited = await afterEdits(input);
   const rows = found ? await withoutReplacedMarkers(edited, messages, sessionId) : [];
   const shrunk = found !== null && rows.length !== found.rows.length;
-  const done = rows.every(isSettled) && !index.ids.includes(null);
-  const assembled = done ? await byIds(rows as readonly SidecarRow[], input) : await byContent(rows, input);
+  const isOurs = rows.every(isSettled) && !index.ids.includes(null);
+  const short = isOurs ? byIds(rows as readonly SidecarRow[], input) : null;
+  const assembled = short ?? (await byContent(rows, input));
   const outdated = found !== null && editOf(found) < (session?.edit_number ?? 0);
   return { ...assembled, sidecarBehind: assembled.sidecarBehind || shrunk || outdated };
 }
@@ -79,38 +72,17 @@ async function withoutReplacedMarkers(rows: readonly FoundRow[], messages: Messa
   return inactive.size === 0 ? rows : rows.filter((row) => !(row.id?.endsWith('.m') && inactive.has(row.id)));
 }
 
-/** Rows that all have ids: a row that only the state DB has is put after its nearest predecessor (RC2). */
-async function byIds(
-  rows: readonly SidecarRow[],
-  { index, messages, sessionId, live }: AssembleInput,
-): Promise<Assembled> {
+/** Rows that all have ids, and are all in the sidecar: null when they are not. */
+function byIds(rows: readonly SidecarRow[], { index, live }: AssembleInput): Assembled | null {
   // Both have the same rows, as nearly always: nothing is to be looked for.
   if (live === null && rows.length === index.ids.length && rows.every((row, at) => row.id === index.ids[at])) {
     return { rows, sidecarBehind: false, names: [], missing: [], inactive: [] };
   }
   const known = new Set(rows.map((row) => row.id));
-  const wanted = index.rowIds.filter((_, at) => !known.has(index.ids[at]!) && !isOutputOf(live, index.ids[at]!));
+  if (!index.ids.every((id) => known.has(id!) || isOutputOf(live, id!))) return null;
   const shown = live === null ? rows : rows.filter((row) => !isOutputOf(live, row.id));
-  const missing = missingInState(shown, index);
-  if (wanted.length === 0) return { rows: shown, sidecarBehind: false, names: [], missing, inactive: [] };
-  const lacking = new Map((await messages.raw(sessionId, wanted)).map((row) => [idOf(row)!, row]));
-  const after = new Map<string | null, SidecarRow[]>();
-  let anchor: string | null = null;
-  for (const id of index.ids as string[]) {
-    const row = lacking.get(id);
-    if (known.has(id)) anchor = id;
-    else if (row) after.set(anchor, [...(after.get(anchor) ?? []), toSidecarRow(shownOf(row, id))]);
-  }
-  const merged = [...(after.get(null) ?? [])];
-  for (const row of shown) {
-    merged.push(row, ...(after.get(row.id) ?? []));
-    after.delete(row.id); // Once, also behind a row that a damaged sidecar has twice.
-  }
-  return { rows: merged, sidecarBehind: true, names: [], missing, inactive: [] };
+  return { rows: shown, sidecarBehind: false, names: [], missing: missingInState(shown, index), inactive: [] };
 }
-
-/** A row of the state DB as people may see it. */
-const shownOf = (row: RawRow, id: string): Message => toDisplay(isOurId(id) ? row : untagged(row), id);
 
 /** Whether a row is what a run said: all but its prompt. */
 const isOutputOf = (runId: string | null, id: string): boolean =>
@@ -126,7 +98,7 @@ function missingInState(rows: readonly SidecarRow[], index: StateIndex): Message
   return rows.slice(from).map((row) => JSON.parse(row.json) as Message);
 }
 
-/** Rows of other programs, on either side. */
+/** Rows of other programs on either side, and rows that the sidecar lacks. */
 async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promise<Assembled> {
   const { index, messages, sidecars, sessionId, live, found } = input;
   async function* state() {
@@ -141,7 +113,7 @@ async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promi
     rows,
     stateCount: index.rowIds.length,
     state,
-    fences: fencesOf(found?.header ?? {}),
+    fences: fencesOf(found?.header ?? null),
     liveRunId: live,
   });
   const missing = merged.rows.slice(merged.missingFrom).map((row) => JSON.parse(row.json) as Message);
@@ -150,9 +122,3 @@ async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promi
 
 /** Rows of the state DB that are read at a time. */
 const STEP = 500;
-
-/** The edit fences that another program keeps in its sidecars. */
-function fencesOf(header: Readonly<Record<string, unknown>>): Fences {
-  const fence = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
-  return { watermark: fence(header.truncation_watermark), boundary: fence(header.truncation_boundary) };
-}

@@ -112,6 +112,8 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
   /** What each of them takes of the memory. */
   const kept = new Map<string, number>();
   const loading = new Map<string, Promise<Entry>>();
+  /** Reads that were under way when their session was forgotten. */
+  const voided = new WeakSet<Promise<Entry>>();
   let cachedBytes = 0;
 
   const drop = (sessionId: string): void => {
@@ -204,14 +206,17 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     ) {
       return entry;
     }
-    let load_ = loading.get(sessionId);
-    if (!load_) {
-      load_ = load(sessionId).finally(() => loading.delete(sessionId));
-      loading.set(sessionId, load_);
+    const shared = loading.get(sessionId) ?? load(sessionId);
+    loading.set(sessionId, shared);
+    try {
+      const fresh = await shared;
+      // Forgotten meanwhile, for what it read is not what is there any more.
+      if (voided.has(shared)) return await current(sessionId);
+      keep(sessionId, fresh);
+      return fresh;
+    } finally {
+      if (loading.get(sessionId) === shared) loading.delete(sessionId);
     }
-    const fresh = await load_;
-    keep(sessionId, fresh);
-    return fresh;
   };
 
   const viewOf = (sessionId: string, entry: Entry): Transcript => {
@@ -299,7 +304,12 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       await write(sessionId, { ...entry, healing: rest, isFile: false }, { rows, pending, now }, () => listOf(rows));
     },
 
-    forget: drop,
+    forget(sessionId) {
+      drop(sessionId);
+      const shared = loading.get(sessionId);
+      if (shared) voided.add(shared);
+      loading.delete(sessionId);
+    },
   };
 }
 

@@ -2,10 +2,12 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { type ChildServer, startChildServer, writeProviderHome } from '../support/child-server.ts';
+import { type ChildServer, writeProviderHome } from '../support/child-server.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { startMain } from '../support/main-process.ts';
+import { createEchoRunner } from '../support/scripted-runner.ts';
+import { startTestServer } from '../support/test-server.ts';
 
 /** What a command has said when it ended with 0. */
 export async function succeeds(...args: string[]): Promise<{ stdout: string; stderr: string }> {
@@ -65,16 +67,13 @@ export async function rewind(server: ChildServer, sessionId: string, turns = 1):
 
 /** A home that a server has used and left: some conversations of two turns each. */
 export async function quietHome(conversations = 2): Promise<string> {
-  const { home, provider } = await providedHome();
-  const server = await startChildServer({ home });
+  const home = path.join(await temporaryFolder(), 'home');
+  const server = await startTestServer({ home, config: '{}\n', overrides: { runner: createEchoRunner().runner } });
   for (let n = 0; n < conversations; n += 1) {
-    const sessionId = await newSession(server);
-    await ask(server, sessionId, `first of ${n}`);
-    await ask(server, sessionId, `script:reasoning=2,chunks=20,id=s${n}`);
+    const sessionId = await server.session();
+    for (const text of ['first', `second ${n}`]) await server.ask(sessionId, text);
   }
-  server.process.kill('SIGTERM');
-  expect(await server.exited).toBe(0);
-  await provider.close();
+  await server.close();
   return home;
 }
 

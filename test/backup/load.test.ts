@@ -92,7 +92,7 @@ it('[BK1][BK2] what was accepted, said and deleted before a backup is in it so, 
   const keptBefore = new Map(await Promise.all(settled.map(async (id) => [id, await messagesOf(server, id)] as const)));
 
   const backups = [];
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     await until('all of them stream', async () => {
       const answers = await Promise.all(streaming.map((id) => server.call('GET', `/api/sessions/${id}`)));
       return answers.every((answer) => answer.json.session.status !== 'idle');
@@ -161,6 +161,24 @@ it('[BK1][BK2] what was accepted, said and deleted before a backup is in it so, 
   }
   expect(provider.violations).toEqual([]);
 }, 180_000);
+
+it('[BK2] a home that is restored beside its living original owns its conversations', async () => {
+  const { provider, home } = await providedHome();
+  const server = await startChildServer({ home });
+  const sessionId = await newSession(server);
+  const reader = await server.stream(`/api/sessions/${sessionId}/events`);
+  await server.call('POST', `/api/sessions/${sessionId}/prompts`, { text: 'script:chunks=3,hang=1,id=a' });
+  await reader.next((event) => event.type === 'message.delta' && event.json.payload.text.includes(':2]'));
+  const there = await startChildServer({ home: await restored(await backedUp(home)) });
+  const rows = await messagesOf(there, sessionId);
+  expect(rows.map((row) => row.status ?? row.role)).toEqual(['user', 'partial', 'error']);
+  expect(rows[1]!.content).toBe('[a:0] [a:1] [a:2] ');
+  await ask(there, sessionId, 'here');
+  expect(await messagesOf(there, sessionId)).toHaveLength(5);
+  // The original still runs it.
+  expect((await server.call('GET', `/api/sessions/${sessionId}`)).json.session.status).toBe('running');
+  expect(provider.requests).toHaveLength(2);
+});
 
 /** The home that a server names in its arguments. */
 const homeOf = async (server: ChildServer): Promise<string> => JSON.parse(server.process.spawnargs.at(-1)!).home;

@@ -139,6 +139,7 @@ const kept: [name: string, sidecar: string, state: string, transcript: string][]
   ['P17 a prompt inside an old one', 'u yes please@1 | a long@2', 'u yes@10 | a fine@11', 'yes please long yes fine'],
   ['P23 an old prompt with a new answer', 'u go@1 | a ok@2', 'u go@10 | a ok2@11', 'go ok go ok2'],
   ['P24 without times in the sidecar', 'u go | a ok', 'u go@10 | a ok2@11', 'go ok go ok2'],
+  ['P24 without any time', 'u go | a ok', 'u go | a done', 'go ok go done'],
   ['the third time', 'u go@1 | a ok@2', 'u go@1 | a ok@2 | u go@10 | a ok@11 | u go@20 | a ok@21', 'go ok go ok go ok'],
   ['three times without an answer', 'u go@1', 'u go@1 | u go@2 | u go@3', 'go go go'],
   [

@@ -6,9 +6,9 @@
  * its output with it, an unanswered turn takes the answer that it lacks, and what is newer than everything goes to the end;
  * an unknown reply in the middle of turns that have theirs is another version of what the person saw, and stays out.
  */
-import type { Keyed } from './keys.ts';
+import { isSaid, type Keyed } from './keys.ts';
+import type { Neighbours, Stores } from './neighbours.ts';
 import { repeatedBlocks } from './repeats.ts';
-import { isSameSecond, type Neighbours, type Stores } from './replay.ts';
 import { callsTools, isAnswer, isMarkerRow, isOurId, placeInRun } from './row.ts';
 import type { TimeFence } from './time-fence.ts';
 import { type TurnState, turnState } from './turns.ts';
@@ -110,7 +110,9 @@ export function place(stores: Stores, twins: Twins, neighbours: Neighbours, fenc
   };
 
   const placePrompt = (row: Keyed): void => {
-    const placed = !isSameSecond(stores, row) && placeByPosition(row);
+    // Within the time of the transcript, what was said in its second already is another copy of that.
+    const isCopy = neighbours.positionOf(row.index) === 'time' && isSaid(stores.seconds, row);
+    const placed = !isCopy && placeByPosition(row);
     current = { kind: placed ? 'new' : 'refused' };
   };
 

@@ -6,55 +6,19 @@
  * follows it: with an old answer it is a replay, with a new one it is a new turn, and alone it is kept when in doubt.
  */
 import { align, ascending, type Pair } from './align.ts';
-import type { Chronology } from './chronology.ts';
-import { compatible, isSaid, type Keyed } from './keys.ts';
+import { compatible, type Keyed } from './keys.ts';
+import { type Neighbours, neighboursOf, type Stores, skipping } from './neighbours.ts';
 import { fieldOf, isAnswer, isPartialRow } from './row.ts';
-import { type Turns, turnState } from './turns.ts';
-import { byKey, isLeft, pair, type Tier, type Twins, unpair } from './twins.ts';
-
-export interface Stores {
-  readonly sidecar: readonly Keyed[];
-  readonly state: readonly Keyed[];
-  readonly sidecarTurns: Turns;
-  readonly stateTurns: Turns;
-  readonly chronology: Chronology;
-  /** What the sidecar says in which second. */
-  readonly seconds: ReadonlySet<string>;
-}
-
-/** Whether a row without a twin is only another copy of something that was said in its second. */
-export const isSameSecond = ({ seconds, chronology }: Stores, row: Keyed): boolean =>
-  row.stamp !== null && row.stamp <= chronology.latest && isSaid(seconds, row);
-
-/** Where a state row without a twin lies: 'time' means that its stamp says it. */
-export type Position = 'inner' | 'before' | 'time' | 'end';
+import { turnState } from './turns.ts';
+import { byKey, isLeft, pair, type Twins, unpair } from './twins.ts';
 
 /** Between submitting a prompt and storing it an agent takes this many seconds at most. */
 const SAME_PROMPT_S = 30;
-/** A run of pairs with so many different texts is no coincidence. */
-const REPLAY_TEXTS = 4;
-const REPLAY_PROMPTS = 2;
-/** Nor are two texts of this length together. */
-const REPLAY_CHARS = 120;
 /** Each round takes pairs away that turned out to be new turns; what is left is aligned again. */
 const ROUNDS = 4;
 
-/** Neighbours of the rows of both stores, without notices and repeats, and which pairs no coincidence made. */
-export interface Neighbours {
-  /** Position of a row without a twin. */
-  positionOf(state: number): Position;
-  readonly strong: readonly boolean[];
-  /** The next sidecar row that is no notice. */
-  nextSpoken(sidecar: number): number;
-  /** The state row before, without repeats; -1 when there is none. */
-  previousStated(state: number): number;
-  /** The next state row with a twin; the length when there is none. */
-  nextTwin(state: number): number;
-}
-
 /** Adds to the certain twins those that are found by text. */
 export function addTextTwins(stores: Stores, twins: Twins): Neighbours {
-  alignUntimed(stores, twins);
   pairOpenPrompt(stores, twins);
   const fresh = new Set<number>();
   for (let round = 0; ; round += 1) {
@@ -115,17 +79,9 @@ const isNear = (a: Keyed, b: Keyed): boolean =>
 const isUntimed = (row: Keyed): boolean => row.stamp === null && !row.bad && !row.ours;
 const textOf = (row: Keyed): number => row.visible;
 
-/** Rows that no store has timed have nothing but their text; where the order is disputed they are counted. */
-function alignUntimed({ sidecar, state }: Stores, twins: Twins): void {
-  const rows = [sidecar, state].map((all) => all.filter(isUntimed));
-  if (rows.some((all) => all.length === 0)) return;
-  alignGaps({ sidecar, state }, twins, 'sure', isUntimed);
-  byKey(rows[0]!, rows[1]!, twins, textOf, textOf);
-}
-
 /** Rows of which one store has the time or the order only. */
 function alignTexts({ sidecar, state }: Stores, twins: Twins, fresh: ReadonlySet<number>): void {
-  alignGaps({ sidecar, state }, twins, 'text', (row, store) => {
+  alignGaps({ sidecar, state }, twins, (row, store) => {
     return !row.bad && (store === 'sidecar' || (!row.ours && !fresh.has(row.index)));
   });
   const untimed = state.filter((row) => isUntimed(row) && !fresh.has(row.index));
@@ -136,7 +92,6 @@ function alignTexts({ sidecar, state }: Stores, twins: Twins, fresh: ReadonlySet
 function alignGaps(
   { sidecar, state }: Pick<Stores, 'sidecar' | 'state'>,
   twins: Twins,
-  tier: Tier,
   mayMatch: (row: Keyed, store: 'sidecar' | 'state') => boolean,
 ): void {
   const found: Pair[] = [];
@@ -153,7 +108,7 @@ function alignGaps(
     const b = state.slice(theirs, nextTheirs).filter((row) => isLeft(twins, row.index) && mayMatch(row, 'state'));
     const keys = a.length > 0 && b.length > 0 ? [a, b].map((rows) => rows.map((row) => row.visible)) : [[], []];
     for (const [x, y] of align(keys[0]!, keys[1]!)) {
-      if (compatible(a[x]!, b[y]!)) pair(twins, a[x]!.index, b[y]!.index, tier);
+      if (compatible(a[x]!, b[y]!)) pair(twins, a[x]!.index, b[y]!.index, 'text');
     }
     [mine, theirs] = [nextMine + 1, nextTheirs + 1];
   }
@@ -191,111 +146,13 @@ function isCut(mine: Keyed, theirs: Keyed): boolean {
   return theirs.text.startsWith(mine.text) && !(isPartialRow(mine.row) && isAnswer(theirs.row));
 }
 
-/** For each index the next one whose row is not skipped; the length when there is none. */
-function skipping(rows: readonly Keyed[], skip: (row: Keyed) => boolean): (index: number) => number {
-  const next: number[] = [];
-  let following = rows.length;
-  for (let at = rows.length - 1; at >= 0; at -= 1) {
-    next[at] = following;
-    if (!skip(rows[at]!)) following = at;
-  }
-  return (index) => (index < 0 ? following : (next[index] ?? rows.length));
-}
-
-function neighboursOf({ sidecar, state, chronology }: Stores, twins: Twins): Neighbours {
-  const nextSpoken = skipping(sidecar, (row) => row.notice);
-  const strong = strongPairs(state, twins, nextSpoken);
-  const previousStated: number[] = [];
-  const before: number[] = [];
-  const after: number[] = [];
-  for (let at = 0, last = -1, stated = -1; at < state.length; at += 1) {
-    before.push(last);
-    previousStated.push(stated);
-    if (twins.ofState[at] !== null) last = at;
-    if (!twins.repeated[at]) stated = at;
-  }
-  for (let at = state.length - 1, next = -1; at >= 0; at -= 1) {
-    after[at] = next;
-    if (twins.ofState[at] !== null) next = at;
-  }
-  const isCertain = (at: number): boolean => twins.tier[at] === 'sure' || strong[at] === true;
-  return {
-    strong,
-    nextSpoken,
-    nextTwin: (at) => (after[at]! < 0 ? state.length : after[at]!),
-    previousStated: (at) => previousStated[at] ?? -1,
-    positionOf(at) {
-      const { stamp } = state[at]!;
-      if (stamp !== null && stamp <= chronology.latest) return 'time';
-      const [previous, next] = [before[at]!, after[at]!];
-      if (next < 0) return 'end';
-      const [a, b] = [previous < 0 ? -1 : twins.ofState[previous]!, twins.ofState[next]!];
-      const isBetween = previous >= 0 && b > a;
-      const isReplayed = isBetween && twins.tier[previous] !== 'sure' && nextSpoken(a) === b;
-      if (isBetween && (isCertain(next) || isReplayed)) return 'inner';
-      // What stands before a replayed transcript was taken out of it; what has no time has no other place.
-      const isBefore = stamp === null ? isCertain(next) : previous < 0 && strong[next];
-      return isBefore && !isBetween ? 'before' : 'end';
-    },
-  };
-}
-
-/** Which pairs by text lie in a run of neighbours, in both stores, that is too rich to be a coincidence. */
-function strongPairs(state: readonly Keyed[], twins: Twins, nextSpoken: (index: number) => number): boolean[] {
-  const strong: boolean[] = state.map(() => false);
-  let run: Keyed[] = [];
-  const close = (): void => {
-    if (isRich(run)) for (const row of run) strong[row.index] = true;
-    run = [];
-  };
-  for (const row of state) {
-    if (twins.repeated[row.index]) continue;
-    const [twin, last] = [twins.ofState[row.index], run.at(-1)];
-    const isPair = typeof twin === 'number' && twins.tier[row.index] !== 'sure';
-    if (!isPair || (last && nextSpoken(twins.ofState[last.index]!) !== twin)) close();
-    if (isPair) run.push(row);
-  }
-  close();
-  return strong;
-}
-
-/** Whether rows say so much that nobody says it twice. */
-function isRich(run: readonly Keyed[]): boolean {
-  const texts = new Map(run.map((row) => [row.visible, row.text.length]));
-  const prompts = run.reduce((count, row) => count + (row.role === 'user' ? 1 : 0), 0);
-  if (prompts >= REPLAY_PROMPTS && texts.size >= REPLAY_TEXTS) return true;
-  return texts.size >= 2 && [...texts.values()].reduce((sum, length) => sum + length, 0) >= REPLAY_CHARS;
-}
-
-/** The state rows whose pair does not hold: they are new. */
+/** The prompts whose pair does not hold: they are new. */
 function judge(stores: Stores, twins: Twins, neighbours: Neighbours): number[] {
-  const { state, chronology } = stores;
-  const refuted: number[] = [];
-  /** Behind a row that goes to the end of the transcript nothing old can follow, unless it is certain. */
-  let pastEnd = false;
-  let inNewTurn = false;
-  for (const row of state) {
-    const at = row.index;
-    if (twins.repeated[at]) continue;
-    if (twins.tier[at] === 'sure' || neighbours.strong[at]) {
-      pastEnd = false;
-      if (row.role === 'user') inNewTurn = false;
-    } else if (twins.ofState[at] === null) {
-      const position = row.id === null ? neighbours.positionOf(at) : 'inner';
-      if (position === 'end') pastEnd = true;
-      if (row.role === 'user') inNewTurn = position === 'end' || isInserted(stores, row, position);
-    } else if (row.role === 'user') {
-      inNewTurn = pastEnd || !isReplay(stores, twins, neighbours, row);
-      if (!inNewTurn) continue;
-      refuted.push(at);
-      if (row.stamp === null || row.stamp > chronology.latest) pastEnd = true;
-    } else if (pastEnd || inNewTurn) refuted.push(at);
-  }
-  return refuted;
+  const isWeak = ({ index }: Keyed): boolean => twins.tier[index] === 'text' && !neighbours.strong[index];
+  return stores.state
+    .filter((row) => row.role === 'user' && isWeak(row) && !isReplay(stores, twins, neighbours, row))
+    .map((row) => row.index);
 }
-
-const isInserted = (stores: Stores, row: Keyed, position: Position): boolean =>
-  position === 'time' && !isSameSecond(stores, row) && stores.chronology.slotOf(row) !== 'before';
 
 /** Whether a prompt with the text of an old one is that old one. */
 function isReplay(stores: Stores, twins: Twins, neighbours: Neighbours, row: Keyed): boolean {

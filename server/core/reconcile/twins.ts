@@ -55,6 +55,8 @@ export function sureTwins(
   byPosition(sidecar, state, twins);
   byId(sidecar, state, twins);
   byRowNumber(sidecar, state, twins);
+  const bytesKey = (row: Keyed): string | null => (row.api === '' ? null : `${exactKey(row)}\0${row.api}`);
+  byKey(sidecar, state, twins, bytesKey, (row) => (row.api === '' ? null : row.moment));
   byKey(sidecar, state, twins, exactKey, (row) => row.moment);
   markRepeats(state, twins);
   byImage(sidecar, state, twins);
