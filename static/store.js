@@ -271,7 +271,8 @@ function liveFromSnapshot(open, run) {
   const known = open.runs.find((one) => one.id === run.run_id);
   if (known && known.seq >= run.last_seq) return known;
   const tools = Object.fromEntries(run.tools.map((tool) => [tool.tool_id, tool]));
-  return { ...(known ?? newRun(run.run_id)), seq: run.last_seq, parts: run.parts, tools };
+  const { input, generation } = run;
+  return { ...(known ?? newRun(run.run_id)), input, generation, seq: run.last_seq, parts: run.parts, tools };
 }
 
 const newRun = (id) => ({

@@ -11,9 +11,11 @@ export interface Paths {
   journal(sessionId: string, runId: string): string;
 }
 
-/** @param home absolute path of the home folder */
-export function createPaths(home: string): Paths {
-  const sessions = path.join(home, 'sessions');
+/**
+ * @param home absolute path of the home folder
+ * @param sessions its folder of sidecars, where that has another name
+ */
+export function createPaths(home: string, sessions = path.join(home, 'sessions')): Paths {
   const checked = (ok: boolean, id: string): string => {
     // Routes refuse such ids long before; a path must not be made of one all the same.
     if (!ok) throw new Error(`not an id: ${JSON.stringify(id)}`);

@@ -5,8 +5,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import type { ForeignConnection, OpenForeign } from './connection.ts';
 import { columnOr } from './columns.ts';
+import type { ForeignConnection, OpenForeign } from './connection.ts';
 
 /** How many rows a session has and the number of the newest: changes with each row that is appended. */
 export interface RowMark {
@@ -33,7 +33,13 @@ const OPTIONAL = [
   'display_metadata',
 ];
 /** Of these the text is JSON. */
-const JSON_COLUMNS = ['tool_calls', 'reasoning_details', 'codex_reasoning_items', 'codex_message_items', 'display_metadata'];
+const JSON_COLUMNS = [
+  'tool_calls',
+  'reasoning_details',
+  'codex_reasoning_items',
+  'codex_message_items',
+  'display_metadata',
+];
 
 /** What stands before content that is not plain text. */
 const STRUCTURED = '\0json:';
@@ -101,7 +107,9 @@ function inOrder(rows: readonly Values[]): number[] {
     shown.push(row);
   }
   if (shown.every((row) => typeof row.display_order === 'number')) {
-    shown.sort((a, b) => (a.display_order as number) - (b.display_order as number) || (a.row as number) - (b.row as number));
+    shown.sort(
+      (a, b) => (a.display_order as number) - (b.display_order as number) || (a.row as number) - (b.row as number),
+    );
   }
   return shown.map((row) => (row.shown ?? row.row) as number);
 }
@@ -138,7 +146,13 @@ function parsedOr(text: string): unknown {
 
 /** Bytes where a text should be, as a database allows. */
 const textOf = (value: unknown): string =>
-  typeof value === 'string' ? value : Buffer.isBuffer(value) ? value.toString('utf8') : value === null ? '' : String(value);
+  typeof value === 'string'
+    ? value
+    : Buffer.isBuffer(value)
+      ? value.toString('utf8')
+      : value === null
+        ? ''
+        : String(value);
 
 /** What a content column holds: plain text, or any JSON behind a mark. */
 export function contentOf(value: unknown): unknown {

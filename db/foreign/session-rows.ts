@@ -5,8 +5,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isSessionId } from '../../server/core/ids.ts';
 import type { StateSummary } from '../files/foreign/summary.ts';
-import type { ForeignConnection, OpenForeign } from './connection.ts';
 import { columnOr } from './columns.ts';
+import type { ForeignConnection, OpenForeign } from './connection.ts';
 
 /** Sources of helpers, jobs and boards: no conversation of a person. */
 const HIDDEN_SOURCES = /^(tool|cron|kanban|subagent|delegate|background)([_:.-]|$)/;
@@ -40,7 +40,8 @@ const STEP = 500;
 
 type Values = Record<string, unknown>;
 
-const numberIn = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+const numberIn = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isFinite(value) ? value : null;
 const textIn = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 const countIn = (value: unknown): number => Math.max(0, Math.trunc(numberIn(value) ?? 0));
 
@@ -57,7 +58,8 @@ function statementOf({ columns }: OpenForeign, where: string): string {
     messages && columns.messages.has('timestamp')
       ? '(SELECT max(m.timestamp) FROM messages m WHERE m.session_id = s.id)'
       : 'NULL';
-  const count = messages && !has('message_count') ? '(SELECT count(*) FROM messages m WHERE m.session_id = s.id)' : 'NULL';
+  const count =
+    messages && !has('message_count') ? '(SELECT count(*) FROM messages m WHERE m.session_id = s.id)' : 'NULL';
   return `SELECT s.rowid AS row, s.id, ${fields.join(', ')}, p.id AS parent, ${of('end_reason')} AS parent_end,
     ${of('ended_at')} AS parent_ended, ${newest} AS newest, ${count} AS counted
     FROM sessions s ${parent} WHERE ${where}`;

@@ -4,14 +4,14 @@
  */
 import type { RawRow } from '../../server/core/reconcile/row.ts';
 import type { StateSummary } from '../files/foreign/summary.ts';
-import { type ForeignConnectionOptions, createForeignConnection } from './connection.ts';
-import { rowMark, type RowMark, readRows } from './message-rows.ts';
+import { createForeignConnection, type ForeignConnectionOptions } from './connection.ts';
+import { type RowMark, readRows, rowMark } from './message-rows.ts';
 import { type ForeignHit, searchForeign } from './search.ts';
 import { readSummaries, readSummary } from './session-rows.ts';
 
 export type { StateSummary } from '../files/foreign/summary.ts';
-export type { ForeignHit } from './search.ts';
 export type { RowMark } from './message-rows.ts';
+export type { ForeignHit } from './search.ts';
 
 export interface ForeignStateDb {
   /** Another text whenever anybody changed the database; null when there is none. @throws StorageTrouble */

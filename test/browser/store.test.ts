@@ -105,7 +105,10 @@ describe('events into the state of the page', () => {
     const still = reduce(lost, delta(5, 'x'));
     expect(seen(still)).toEqual(['> hi', 'a']);
     const parts = [{ type: 'text', text: 'abc' }];
-    const mended = reduce(still, snapshot({ run_id: RUN, text: 'abc', parts, tools: [], last_seq: 5 }));
+    const mended = reduce(
+      still,
+      snapshot({ run_id: RUN, input: 'hi', generation: 1, text: 'abc', parts, tools: [], last_seq: 5 }),
+    );
     expect(mended.open.lost).toBe(false);
     expect(seen(mended)).toEqual(['> hi', 'abc']);
   });
@@ -121,7 +124,15 @@ describe('events into the state of the page', () => {
   });
 
   test('[UI1] a snapshot in mid-turn is continued by the events behind it', () => {
-    const run = { run_id: RUN, text: 'Hel', parts: [{ type: 'text', text: 'Hel' }], tools: [], last_seq: 4 };
+    const run = {
+      run_id: RUN,
+      input: 'hi',
+      generation: 1,
+      text: 'Hel',
+      parts: [{ type: 'text', text: 'Hel' }],
+      tools: [],
+      last_seq: 4,
+    };
     const state = play(asked, snapshot(run), rows([prompt]), delta(3, 'el'), delta(4, 'l'), delta(5, 'lo'));
     expect(seen(state)).toEqual(['> hi', 'Hello']);
   });
@@ -231,6 +242,12 @@ interface ModelRun {
   published: number;
 }
 
+/** What the first event of a run says of its prompt. */
+const inputOf = ({ events: [start] }: ModelRun) => {
+  const { input, generation } = start!.payload as { input: string; generation: number };
+  return { input, generation };
+};
+
 /** The server as the interface describes it: rows hide the output of the running turn, and revisions move early. */
 function createModel(random: () => number) {
   const runs: ModelRun[] = [1, 2, 3].map((number) => {
@@ -291,7 +308,14 @@ function createModel(random: () => number) {
             .map((one) => (one.payload as { text: string }).text)
             .join('') ?? '';
         const parts = text === '' ? [] : [{ type: 'text', text }];
-        const shown = run && { run_id: run.id, text, parts, tools: [], last_seq: run.published };
+        const shown = run && {
+          ...inputOf(run),
+          run_id: run.id,
+          text,
+          parts,
+          tools: [],
+          last_seq: run.published,
+        };
         return [told('session.snapshot', { session: view(), run: shown, queue: [], open_requests: [] }, cursor())];
       }
       const [runId, seq] = at === '0' ? [null, 0] : [at.slice(0, 32), Number(at.slice(33))];

@@ -1,0 +1,136 @@
+/**
+ * What is known of a conversation elsewhere as a session of ours: title, flags, times, what it cost (IM5). A sidecar is
+ * what its person saw and changed; the row of a state.db says what the sidecar does not. Pure.
+ */
+import type { ImportSession } from '../../db/import-store.ts';
+import type { Project, SessionRow } from '../../db/stores.ts';
+import type { Usage } from '../core/terms.ts';
+import { wellFormed } from '../core/text.ts';
+
+/** The scalar fields of a sidecar, whoever wrote it. */
+export type SourceHeader = Readonly<Record<string, unknown>>;
+
+/** What a state.db says of a session. */
+export interface SourceSummary {
+  session_id: string;
+  source: string;
+  title: string | null;
+  title_source: string | null;
+  model: string | null;
+  workspace: string | null;
+  created_at: number;
+  activity: number;
+  updated_at: number | null;
+  pinned: boolean;
+  archived: boolean;
+  hidden: boolean;
+  kind: 'root' | 'continuation' | 'branch' | 'reset' | 'child';
+  parent_session_id: string | null;
+  project_id: string | null;
+  draft: string;
+  context_used: number | null;
+  context_length: number | null;
+  usage: Usage;
+}
+
+export interface FieldsInput {
+  header: SourceHeader | null;
+  summary: SourceSummary | null;
+  /** Projects of the source, by their ids. */
+  projects: ReadonlyMap<string, Project>;
+  /** What the sessions of the source that were imported are called here. */
+  idHere(originalId: string): string | null;
+  /** The id that a model has here; null when no configured provider has it. */
+  modelHere(name: string, provider: string | null): string | null;
+  /** Epoch seconds of the last row; for sources without times. */
+  lastAt: number | null;
+  now: number;
+}
+
+const text = (value: unknown): string | null => (typeof value === 'string' && value.trim() !== '' ? value : null);
+const number = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+const time = (value: unknown): number | null => {
+  const seconds = number(value);
+  return seconds !== null && seconds > 0 ? seconds : null;
+};
+const count = (value: unknown): number => Math.max(0, Math.trunc(number(value) ?? 0));
+
+/** Longest title, as everywhere. */
+const MAX_TITLE = 500;
+
+export function sessionFields(input: FieldsInput): ImportSession {
+  const { header, summary, projects, idHere, modelHere, lastAt, now } = input;
+  const title = titleOf(header, summary);
+  const source = text(header?.session_source) ?? text(header?.source_tag) ?? summary?.source ?? 'webui';
+  const model = text(header?.model) ?? summary?.model ?? null;
+  const created = time(header?.created_at) ?? time(summary?.created_at) ?? lastAt ?? now;
+  const updated = time(header?.updated_at) ?? time(summary?.updated_at) ?? time(summary?.activity) ?? lastAt ?? created;
+  const parent = text(header?.parent_session_id) ?? summary?.parent_session_id ?? null;
+  const project = text(header?.project_id) ?? summary?.project_id ?? null;
+  const draft = header?.composer_draft;
+  const draftText = typeof draft === 'object' && draft !== null && 'text' in draft ? text(draft.text) : null;
+  return {
+    source: wellFormed(source).slice(0, 64),
+    title: title.title,
+    title_source: title.source,
+    model: model === null ? null : modelHere(model, text(header?.model_provider)),
+    workspace: workspaceOf(text(header?.workspace) ?? summary?.workspace ?? null),
+    // A child that is no continuation goes its own way: as a parent's child it would count as one.
+    parent_session_id: parent !== null && continues(header, summary) ? idHere(parent) : null,
+    project: project === null ? null : (projects.get(project) ?? null),
+    created_at: created,
+    updated_at: updated,
+    pinned: header && 'pinned' in header ? header.pinned === true : summary?.pinned === true,
+    archived: header && 'archived' in header ? header.archived === true : summary?.archived === true,
+    hidden: summary?.hidden === true && header === null,
+    draft: wellFormed(draftText ?? summary?.draft ?? ''),
+    usage: usageOf(header, summary),
+  };
+}
+
+const continues = (header: SourceHeader | null, summary: SourceSummary | null): boolean =>
+  summary ? summary.kind === 'continuation' : header?.session_source !== 'fork';
+
+const workspaceOf = (folder: string | null): string | null =>
+  folder !== null && folder.startsWith('/') && !folder.includes('\0') ? folder : null;
+
+function titleOf(
+  header: SourceHeader | null,
+  summary: SourceSummary | null,
+): { title: string | null; source: SessionRow['title_source'] } {
+  const own = text(header?.title);
+  const title = own !== null && own !== 'Untitled' ? own : (summary?.title ?? null);
+  if (title === null || title.trim() === '') return { title: null, source: null };
+  const cut = wellFormed(title.slice(0, MAX_TITLE));
+  if (header?.manual_title === true) return { title: cut, source: 'user' };
+  const said = summary?.title_source;
+  if (said === 'user' || said === 'llm' || said === 'derived') return { title: cut, source: said };
+  // Whoever made it, its person knows the conversation by it.
+  return { title: cut, source: 'llm' };
+}
+
+/** The title of a conversation that went on in two places. */
+export function titleOfSecond(title: string | null, from: string): string {
+  const suffix = ` (from ${from})`;
+  return wellFormed((title ?? 'Untitled').slice(0, MAX_TITLE - suffix.length)) + suffix;
+}
+
+/** What was spent: each store counts what it saw, so the larger figure is the truth. */
+function usageOf(header: SourceHeader | null, summary: SourceSummary | null): Usage {
+  const theirs = summary?.usage;
+  const most = (field: string, other: number | undefined) => Math.max(count(header?.[field]), other ?? 0);
+  const usage: Usage = {
+    input_tokens: most('input_tokens', theirs?.input_tokens),
+    output_tokens: most('output_tokens', theirs?.output_tokens),
+  };
+  const cached = most('cache_read_tokens', theirs?.cached_tokens);
+  if (cached > 0) usage.cached_tokens = cached;
+  if (theirs?.reasoning_tokens) usage.reasoning_tokens = theirs.reasoning_tokens;
+  const cost = Math.max(number(header?.estimated_cost) ?? -1, theirs?.cost_usd ?? -1);
+  if (cost >= 0) usage.cost_usd = cost;
+  const used = count(header?.last_prompt_tokens) || summary?.context_used || 0;
+  if (used > 0) usage.context_used = used;
+  const window = count(header?.context_length) || summary?.context_length || 0;
+  if (window > 0) usage.context_length = window;
+  return usage;
+}
