@@ -4,10 +4,9 @@
  * The driver's own busy time-out is 0: a synchronous driver that waits would stop every stream. A transaction that
  * finds the database locked is tried again after 5 to 50 ms, jittered, until its patience is over (`StorageTrouble`).
  */
-import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { APPLICATION_ID, type Migrations, readMigrations } from './our-schema.ts';
 import * as schema from './schema.ts';
 import { StorageTrouble, storageTroubleKind } from './storage-trouble.ts';
 import { hasWords } from './words.ts';
@@ -50,12 +49,6 @@ export interface StateDbOptions {
   now(): number;
 }
 
-/** "TKEP": tells our state DB from those of other programs. */
-const APPLICATION_ID = 0x544b4550;
-
-/** The migrations ship beside the code, both in the source tree and in the package. */
-const MIGRATIONS_FOLDERS = ['./migrations', '../../db/migrations'];
-
 /**
  * Opens the state DB, makes or migrates it.
  * @throws StateDbRefused for another program's database or a newer schema; StorageTrouble when it stays locked
@@ -70,13 +63,7 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
     sqlite.function('has_words', { deterministic: true }, (text, q) => (hasWords(text, q) ? 1 : 0));
     await patiently(() => sqlite.pragma('journal_mode = WAL'));
     sqlite.pragma('synchronous = FULL');
-    const migrations = MIGRATIONS_FOLDERS.flatMap((folder) => {
-      try {
-        return [readMigrationFiles({ migrationsFolder: fileURLToPath(new URL(folder, import.meta.url)) })];
-      } catch {
-        return [];
-      }
-    })[0];
+    const migrations = readMigrations();
     if (!migrations)
       throw new StateDbRefused('The database migrations are missing from this installation: install it again.');
     await patiently(() => migrate(sqlite, migrations, options));
@@ -166,8 +153,6 @@ function checkOwner(sqlite: Database.Database, file: string): void {
     `${file} belongs to another program. Start with another home (--home DIR), so that nothing of it is changed.`,
   );
 }
-
-type Migrations = ReturnType<typeof readMigrationFiles>;
 
 /** Applies what is missing in one transaction, after a copy of a database that already has data. */
 function migrate(sqlite: Database.Database, migrations: Migrations, { file, now }: StateDbOptions): void {

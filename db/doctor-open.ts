@@ -6,9 +6,10 @@
  * is opened by the latter, with writing forbidden, and any other one by the former, which leaves a WAL as it is.
  */
 import Database from 'better-sqlite3';
-import { APPLICATION_ID, type KnownSchema } from './doctor-schema.ts';
+import type { KnownSchema } from './doctor-schema.ts';
 import { createStateView, type StateView } from './doctor-view.ts';
 import type { StateDbFiles } from './files/home-files.ts';
+import { APPLICATION_ID } from './our-schema.ts';
 
 export type StateOpening =
   | { kind: 'open'; view: StateView }

@@ -1,13 +1,6 @@
 /** The newest schema that this installation knows: its number, what is in it, and a new database that has it. */
-import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
-
-/** "TKEP", as `client` writes it. */
-export const APPLICATION_ID = 0x544b4550;
-
-/** Beside the code in the source tree, above it in what is built. */
-const FOLDERS = ['./migrations', '../../db/migrations'];
+import { APPLICATION_ID, readMigrations } from './our-schema.ts';
 
 export interface KnownSchema {
   /** How many migrations there are. */
@@ -20,13 +13,7 @@ export interface KnownSchema {
 
 /** @returns null when the installation has lost its migrations */
 export function readKnownSchema(): KnownSchema | null {
-  const migrations = FOLDERS.flatMap((folder) => {
-    try {
-      return [readMigrationFiles({ migrationsFolder: fileURLToPath(new URL(folder, import.meta.url)) })];
-    } catch {
-      return [];
-    }
-  })[0];
+  const migrations = readMigrations();
   if (!migrations) return null;
   const make = (sqlite: Database.Database): void => {
     sqlite.exec('CREATE TABLE schema_version (version INTEGER NOT NULL)');

@@ -3,11 +3,10 @@
  * writers. The copy belongs to no process: it has no leases, and every epoch in it has ended, so that whoever opens it
  * recovers what ran at that moment, on whatever machine that is (a pid means nothing elsewhere).
  */
-import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { ProcessIdentity } from '../server/core/terms.ts';
 import { StateDbRefused } from './client.ts';
+import { APPLICATION_ID, readMigrations } from './our-schema.ts';
 
 /** What a copy holds. */
 export interface SnapshotFacts {
@@ -31,17 +30,10 @@ export interface Snapshot extends SnapshotFacts {
 /** How long a database that is locked is waited for, in milliseconds. The driver waits itself: nothing streams here. */
 const PATIENCE_MS = 10_000;
 
-/** As `client` has them; a copy of another program's database is none of ours to take. */
-const APPLICATION_ID = 0x544b4550;
-const MIGRATIONS_FOLDERS = ['./migrations', '../../db/migrations'];
-
 /** The newest schema that this installation knows. */
 export function knownSchema(): number {
-  for (const folder of MIGRATIONS_FOLDERS) {
-    try {
-      return readMigrationFiles({ migrationsFolder: fileURLToPath(new URL(folder, import.meta.url)) }).length;
-    } catch {}
-  }
+  const migrations = readMigrations();
+  if (migrations) return migrations.length;
   throw new StateDbRefused('The database migrations are missing from this installation: install it again.');
 }
 

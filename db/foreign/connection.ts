@@ -169,8 +169,8 @@ function openAt(path: string, file: string): Opened {
       copy: null,
       columns: probeColumns(sqlite),
       prepare(text) {
-        let statement = statements.get(text);
-        if (!statement) statements.set(text, (statement = sqlite.prepare(text)));
+        const statement = statements.get(text) ?? sqlite.prepare(text);
+        statements.set(text, statement);
         return statement;
       },
       dataVersion: () => dataVersion.get() as number,

@@ -5,7 +5,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isSessionId } from '../../server/core/ids.ts';
 import type { StateSummary } from '../files/foreign/summary.ts';
-import { columnOr } from './columns.ts';
 import type { ForeignConnection, OpenForeign } from './connection.ts';
 
 /** Sources of helpers, jobs and boards: no conversation of a person. */

@@ -92,7 +92,7 @@ const continues = (header: SourceHeader | null, summary: SourceSummary | null): 
   summary ? summary.kind === 'continuation' : header?.session_source !== 'fork';
 
 const workspaceOf = (folder: string | null): string | null =>
-  folder !== null && folder.startsWith('/') && !folder.includes('\0') ? folder : null;
+  folder?.startsWith('/') && !folder.includes('\0') ? folder : null;
 
 function titleOf(
   header: SourceHeader | null,

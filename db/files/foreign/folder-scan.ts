@@ -15,10 +15,10 @@ const INDEX = '_index.json';
 const DELETED = '_deleted_webui_sessions.json';
 
 /** Sidecars that are looked at in turn while nothing seems to have changed, and more when something has. */
-const QUIET_LOOKS = 32;
+const QUIET_LOOKS = 16;
 const BUSY_LOOKS = 256;
 /** The newest ones are looked at each time: these are the ones that somebody writes. */
-const NEWEST = 32;
+const NEWEST = 16;
 /** Files that are looked at at a time. */
 const AT_ONCE = 16;
 
@@ -150,9 +150,9 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
         view = null;
       }
       for (const id of names) if (!known.has(id)) wanted.add(id);
-      for (const id of hints) if (there.has(id)) wanted.add(id);
-      for (const id of newest()) wanted.add(id);
     }
+    for (const id of hints) if (known.has(id)) wanted.add(id);
+    for (const id of newest()) wanted.add(id);
     if (undeleted) for (const id of names) if (deleted.ids.has(id) || known.get(id)?.summary === null) wanted.add(id);
     for (const id of inTurn(changed ? BUSY_LOOKS : QUIET_LOOKS)) wanted.add(id);
     await inBatches([...wanted], look);

@@ -120,7 +120,7 @@ async function entriesOf(place: string): Promise<string[]> {
 
 /** Whether a home is that of another program by its folder of sidecars: it has files that we never write. */
 export async function isForeignHome(home: string): Promise<boolean> {
-  const names = await entriesOf(path.join(home, 'sessions')).catch(() => []);
+  const names = await entriesOf(path.join(home, 'sessions')).catch((): string[] => []);
   if (!names.includes('_index.json')) return false;
   // Ours has its state.db as long as nobody took it away.
   return !(await stat(path.join(home, 'state.db')).then(

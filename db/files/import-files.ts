@@ -1,0 +1,255 @@
+/**
+ * The files of a home that is imported, which are only read, and their copies in ours. A name becomes a path only when it
+ * is checked, no link is followed, and what is copied is bounded; a copy is whole or not there (IM6).
+ */
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { isRunId, isSessionId } from '../../server/core/ids.ts';
+import { isMissing, makeFolder, syncFolder } from './atomic.ts';
+import type { Paths } from './paths.ts';
+
+/** Largest file that is taken for a sidecar or a document, attachment, or journal. */
+const MAX_BYTES = 512 * 1024 * 1024;
+/** Most files that one conversation brings of a kind. */
+const MAX_FILES = 5_000;
+
+/** What stands where an import is asked for. */
+export type ImportPlace =
+  | { kind: 'missing' }
+  | { kind: 'file'; beginning: Buffer; size: number }
+  | { kind: 'folder'; stateDb: string | null; sidecars: string | null; base: string };
+
+export interface SourceFile {
+  name: string;
+  /** Absolute. */
+  path: string;
+  bytes: number;
+}
+
+export type CopyOutcome = 'copied' | 'there' | 'too_big' | 'gone';
+
+/** Whether a system error says that a file cannot be had: it is missing, a link, not ours to read, or broken. */
+export const isUnreadable = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error &&
+  'code' in error &&
+  /^E(NOENT|NOTDIR|LOOP|ACCES|PERM|IO|ISDIR|NAMETOOLONG)$/.test(String(error.code));
+
+async function statsOf(file: string): Promise<Stats | null> {
+  try {
+    return await stat(file);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** @throws the system's error where it may not be looked at */
+export async function lookAtImport(place: string): Promise<ImportPlace> {
+  const stats = await statsOf(place);
+  if (!stats) return { kind: 'missing' };
+  if (!stats.isDirectory()) {
+    const handle = await open(place, 'r');
+    try {
+      const beginning = Buffer.alloc(16);
+      const { bytesRead } = await handle.read(beginning, 0, 16, 0);
+      return { kind: 'file', beginning: beginning.subarray(0, bytesRead), size: stats.size };
+    } finally {
+      await handle.close();
+    }
+  }
+  const has = async (...names: string[]): Promise<string | null> => {
+    const inside = path.join(place, ...names);
+    return (await statsOf(inside)) ? inside : null;
+  };
+  const stateDb = await has('state.db');
+  // Hermes' own home has the folder of its web page in it; its own `sessions` holds no sidecars then.
+  const page = (await has('webui', 'sessions')) as string | null;
+  const sidecars = page ?? (await has('sessions')) ?? (stateDb ? null : place);
+  return { kind: 'folder', stateDb, sidecars, base: sidecars === null ? place : path.dirname(sidecars) };
+}
+
+/** The one name of a place, whatever links lead there. */
+export const realPlace = (place: string): Promise<string> => realpath(place);
+
+/** Names of the entries of a folder; none where there is none. */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+/** Sessions that a folder has sidecars of, live ones and backups. */
+export async function sidecarsIn(folder: string): Promise<string[]> {
+  const ids = (await namesIn(folder)).flatMap((name) => /^([^.]+)\.json(?:\.bak)?$/.exec(name)?.[1] ?? []);
+  return [...new Set(ids)].filter(isSessionId);
+}
+
+/** A JSON file as its value; a string says why it is none. @throws the system's error */
+export async function readJson(file: string): Promise<{ value: unknown } | string> {
+  const stats = await stat(file);
+  if (stats.size > MAX_BYTES) return 'the file is too big';
+  const text = await readFile(file, 'utf8');
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    if (error instanceof SyntaxError) return text.trim() === '' ? 'the file is empty' : 'the file is not JSON';
+    throw error;
+  }
+}
+
+/** The regular files of a folder; links and what is not a file are left out. */
+export async function filesIn(folder: string): Promise<SourceFile[]> {
+  const found: SourceFile[] = [];
+  for (const name of (await namesIn(folder)).slice(0, MAX_FILES)) {
+    const file = path.join(folder, name);
+    const stats = await lstat(file).catch(() => null);
+    if (stats?.isFile()) found.push({ name, path: file, bytes: stats.size });
+  }
+  return found;
+}
+
+/** A file that a row names by its path, if it lies below one of these folders and no link leads out of them. */
+export async function fileBelow(roots: readonly string[], file: string): Promise<SourceFile | null> {
+  if (!path.isAbsolute(file) || file.includes('\0')) return null;
+  try {
+    const real = await realpath(file);
+    if (!roots.some((root) => real.startsWith(`${root}${path.sep}`))) return null;
+    const stats = await lstat(real);
+    return stats.isFile() ? { name: path.basename(file), path: real, bytes: stats.size } : null;
+  } catch (error) {
+    if (isUnreadable(error)) return null;
+    throw error;
+  }
+}
+
+/** Run journals of a session there. */
+export async function journalsIn(folder: string, sessionId: string): Promise<{ runId: string; file: SourceFile }[]> {
+  if (!isSessionId(sessionId)) return [];
+  const files = await filesIn(path.join(folder, '_run_journal', sessionId));
+  return files.flatMap((file) => {
+    const runId = /^([0-9a-f]+)\.jsonl$/.exec(file.name)?.[1] ?? '';
+    return isRunId(runId) ? [{ runId, file }] : [];
+  });
+}
+
+/** Where the attachments of a session are here. */
+export const attachmentsOf = (paths: Paths, sessionId: string): string => {
+  if (!isSessionId(sessionId)) throw new Error(`not an id: ${JSON.stringify(sessionId)}`);
+  return path.join(paths.home, 'attachments', sessionId);
+};
+
+/** Copies an attachment under a checked name. One that is there with the same size is not copied again. */
+export async function copyAttachment(
+  paths: Paths,
+  sessionId: string,
+  file: SourceFile,
+  name: string,
+): Promise<CopyOutcome> {
+  if (!ATTACHMENT_NAME.test(name)) throw new Error(`not a name: ${JSON.stringify(name)}`);
+  const target = path.join(attachmentsOf(paths, sessionId), name);
+  return copyWhole(file, target, null);
+}
+
+/** Names under which attachments are kept. */
+const ATTACHMENT_NAME = /^(?!\.)[\p{L}\p{N}_ .()+-]{1,200}$/u;
+
+/** A name that is safe here, made of any other one. */
+export function attachmentName(name: string): string {
+  const safe = name
+    .normalize('NFC')
+    .replaceAll(/[^\p{L}\p{N}_ .()+-]/gu, '_')
+    .replace(/^[. ]+/, '')
+    .trim();
+  const end = path.extname(safe).slice(0, 20);
+  const base = [...safe.slice(0, safe.length - path.extname(safe).length)].slice(0, 60).join('');
+  return `${base || 'file'}${end}`;
+}
+
+/**
+ * Copies a journal. Its lines name their session: under another id here they are written with that one.
+ */
+export async function copyJournal(
+  paths: Paths,
+  journal: { runId: string; file: SourceFile },
+  sessionId: string,
+  originalId: string,
+): Promise<CopyOutcome> {
+  const target = paths.journal(sessionId, journal.runId);
+  return copyWhole(journal.file, target, sessionId === originalId ? null : (line) => renamed(line, sessionId));
+}
+
+function renamed(line: string, sessionId: string): string {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (typeof value !== 'object' || value === null || !('session_id' in value)) return line;
+    return JSON.stringify({ ...value, session_id: sessionId });
+  } catch (error) {
+    if (error instanceof SyntaxError) return line;
+    throw error;
+  }
+}
+
+async function copyWhole(
+  file: SourceFile,
+  target: string,
+  change: ((line: string) => string) | null,
+): Promise<CopyOutcome> {
+  if (file.bytes > MAX_BYTES) return 'too_big';
+  let source: FileHandle;
+  try {
+    // Whatever came to stand there since it was looked at: a link is not followed, a pipe not waited for.
+    source = await open(file.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isUnreadable(error)) return 'gone';
+    throw error;
+  }
+  try {
+    const stats = await source.stat();
+    if (!stats.isFile()) return 'gone';
+    const there = await statsOf(target);
+    // Journals only grow, and attachments never change.
+    if (there && there.size >= stats.size && change === null) return 'there';
+    await makeFolder(path.dirname(target));
+    const temporary = `${target}.tmp.${process.pid}`;
+    try {
+      await writeCopy(source, temporary, change);
+      await rename(temporary, target);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+    await syncFolder(path.dirname(target));
+    return 'copied';
+  } finally {
+    await source.close();
+  }
+}
+
+async function writeCopy(
+  source: FileHandle,
+  temporary: string,
+  change: ((line: string) => string) | null,
+): Promise<void> {
+  await rm(temporary, { force: true });
+  const copy = await open(temporary, 'wx', 0o600);
+  try {
+    if (change) {
+      for await (const line of source.readLines({ autoClose: false })) await copy.write(`${change(line)}\n`);
+    } else {
+      const buffer = Buffer.allocUnsafe(262_144);
+      for (let at = 0; ; ) {
+        const { bytesRead } = await source.read(buffer, 0, buffer.length, at);
+        if (bytesRead === 0) break;
+        await copy.write(buffer, 0, bytesRead, at);
+        at += bytesRead;
+      }
+    }
+    await copy.datasync();
+  } finally {
+    await copy.close();
+  }
+}
