@@ -16,7 +16,7 @@ import { sessionAdmissions, sessions } from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { applyCut } from './session-edits.ts';
 import { given, statement } from './statement.ts';
-import type { AdmissionStore, AliveProbe, Fence } from './stores.ts';
+import type { AdmissionStore, AliveProbe, Fence, TurnEnd } from './stores.ts';
 
 const rows = sessionAdmissions;
 
@@ -187,6 +187,32 @@ function cancelOne(db: Db, session: string, admission: string, now: number): Adm
   return one(db, session, admission)!;
 }
 
+const errorText = ({ error }: Pick<TurnEnd, 'error'>): string | null => (error ? JSON.stringify(error) : null);
+
+/** What the end of a turn adds to the counts of its session. */
+function countTurn(db: Db, sessionId: string, { rows: added, usage, flag }: TurnEnd, now: number): void {
+  const session = SESSION(db).get({ id: sessionId })!;
+  const flags = JSON.parse(session.flags) as string[];
+  if (flag && !flags.includes(flag)) flags.push(flag);
+  changeSession(db, sessionId, now, {
+    messageCount: session.messageCount + added.length,
+    toolCallCount: session.toolCallCount + added.filter((row) => row.role === 'tool').length,
+    lastActivityAt: now,
+    lastMessageAt: added.at(-1)?.timestamp ?? session.lastMessageAt,
+    flags: JSON.stringify(flags),
+    ...(usage && {
+      inputTokens: session.inputTokens + usage.input_tokens,
+      outputTokens: session.outputTokens + usage.output_tokens,
+      cacheReadTokens: session.cacheReadTokens + (usage.cached_tokens ?? 0),
+      reasoningTokens: session.reasoningTokens + (usage.reasoning_tokens ?? 0),
+      contextUsed: usage.context_used ?? session.contextUsed,
+      contextLength: usage.context_length ?? session.contextLength,
+      estimatedCostUsd:
+        usage.cost_usd === undefined ? session.estimatedCostUsd : (session.estimatedCostUsd ?? 0) + usage.cost_usd,
+    }),
+  });
+}
+
 export function createAdmissionStore(state: StateDb, alive: AliveProbe): AdmissionStore {
   return {
     admit: (input, { maxQueued, lease, cut }) =>
@@ -254,7 +280,7 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
 
     settle: (settlement) =>
       state.write((db) => {
-        const { fence, now, usage } = settlement;
+        const { fence, now } = settlement;
         if (!holds(db, fence)) return 'fenced';
         upsertMessages(db, fence.session_id, settlement.rows);
         SETTLE(db).run({
@@ -263,30 +289,9 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           now,
           lastSeq: settlement.last_seq,
           messageId: settlement.message_id,
-          error: settlement.error ? JSON.stringify(settlement.error) : null,
+          error: errorText(settlement),
         });
-        const session = SESSION(db).get({ id: fence.session_id })!;
-        const flags = JSON.parse(session.flags) as string[];
-        if (settlement.flag && !flags.includes(settlement.flag)) flags.push(settlement.flag);
-        changeSession(db, fence.session_id, now, {
-          messageCount: session.messageCount + settlement.rows.length,
-          toolCallCount: session.toolCallCount + settlement.rows.filter((row) => row.role === 'tool').length,
-          lastActivityAt: now,
-          lastMessageAt: settlement.rows.at(-1)?.timestamp ?? session.lastMessageAt,
-          flags: JSON.stringify(flags),
-          ...(usage && {
-            inputTokens: session.inputTokens + usage.input_tokens,
-            outputTokens: session.outputTokens + usage.output_tokens,
-            cacheReadTokens: session.cacheReadTokens + (usage.cached_tokens ?? 0),
-            reasoningTokens: session.reasoningTokens + (usage.reasoning_tokens ?? 0),
-            contextUsed: usage.context_used ?? session.contextUsed,
-            contextLength: usage.context_length ?? session.contextLength,
-            estimatedCostUsd:
-              usage.cost_usd === undefined
-                ? session.estimatedCostUsd
-                : (session.estimatedCostUsd ?? 0) + usage.cost_usd,
-          }),
-        });
+        countTurn(db, fence.session_id, settlement, now);
         return 'settled';
       }),
 
@@ -305,16 +310,23 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
           .run();
       }),
 
-    resolve: (sessionId, admissionId, now) =>
+    resolve: (sessionId, admissionId, now, end) =>
       state.write((db) => {
         const admission = one(db, sessionId, admissionId);
         if (!admission) return { kind: 'not_found' };
         if (admission.status !== 'unknown') return { kind: 'not_unknown', admission };
+        if (end) upsertMessages(db, sessionId, end.rows);
         db.update(rows)
-          .set({ status: 'terminal', outcome: 'interrupted', endedAt: now })
+          .set({
+            status: 'terminal',
+            outcome: 'interrupted',
+            endedAt: now,
+            ...(end && { lastSeq: end.last_seq, messageId: end.message_id, error: errorText(end) }),
+          })
           .where(eq(rows.admissionId, admissionId))
           .run();
-        changeSession(db, sessionId, now);
+        if (end) countTurn(db, sessionId, end, now);
+        else changeSession(db, sessionId, now);
         return { kind: 'resolved', admission: one(db, sessionId, admissionId)! };
       }),
 

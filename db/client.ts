@@ -4,6 +4,7 @@
  * The driver's own busy time-out is 0: a synchronous driver that waits would stop every stream. A transaction that
  * finds the database locked is tried again after 5 to 50 ms, jittered, until its patience is over (`StorageTrouble`).
  */
+import path from 'node:path';
 import Database from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { APPLICATION_ID, type Migrations, readMigrations } from './our-schema.ts';
@@ -18,7 +19,7 @@ export interface StateDb {
   read<T>(work: (db: Db) => T): Promise<T>;
   /** Runs `work` in one `BEGIN IMMEDIATE` transaction. It must not await; throwing rolls back. */
   write<T>(work: (db: Db) => T, options?: WriteOptions): Promise<T>;
-  /** Grows whenever another connection changed the file. */
+  /** Grows whenever another connection changed the file; NaN, which equals nothing, while that cannot be asked. */
   dataVersion(): number;
   /** Another text whenever anybody, this connection included, changed the file. */
   version(): string;
@@ -81,7 +82,15 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
       waitWhileBusy({ ...options, patienceMs: wait ? options.patienceMs : 0 }, () =>
         transact('BEGIN IMMEDIATE', () => work(db)),
       ),
-    dataVersion: () => dataVersion.get() as number,
+    dataVersion: () => {
+      try {
+        return dataVersion.get() as number;
+      } catch (error) {
+        // Another process restores the log of one that was killed: whoever asks takes the patient way of a read.
+        if (storageTroubleKind(error) !== 'busy') throw error;
+        return Number.NaN;
+      }
+    },
     version: () => `${dataVersion.get()}.${totalChanges.get()}`,
     close: () => sqlite.close(),
   };
@@ -118,7 +127,9 @@ async function waitWhileBusy<T>(
     } catch (error) {
       const kind = storageTroubleKind(error);
       if (kind === null) throw error;
-      if (kind !== 'busy' || monotonic() >= deadline) throw new StorageTrouble(kind, error);
+      if (kind !== 'busy' || monotonic() >= deadline) {
+        throw error instanceof StorageTrouble ? error : new StorageTrouble(kind, error);
+      }
     }
     await sleep(5 + random() * 45);
   }
@@ -141,6 +152,13 @@ function lookFirst(file: string): void {
   }
 }
 
+/** @param place absolute path of what belongs to another program, in its home */
+export const refuseForeign = (place: string): StateDbRefused =>
+  new StateDbRefused(
+    `${place} belongs to another program. Start with another home (--home DIR), so that nothing of it is changed: ` +
+      `"turnkeep import ${path.dirname(place)}" brings its conversations over.`,
+  );
+
 /** Refuses a file that another program made: it is never migrated, checkpointed or locked for writing. */
 function checkOwner(sqlite: Database.Database, file: string): void {
   // Both answers from one view: another process may be making the file right now.
@@ -149,9 +167,7 @@ function checkOwner(sqlite: Database.Database, file: string): void {
     tables: sqlite.prepare('SELECT count(*) FROM sqlite_master').pluck().get(),
   }))();
   if (owner === APPLICATION_ID || (owner === 0 && tables === 0)) return;
-  throw new StateDbRefused(
-    `${file} belongs to another program. Start with another home (--home DIR), so that nothing of it is changed.`,
-  );
+  throw refuseForeign(file);
 }
 
 /** Applies what is missing in one transaction, after a copy of a database that already has data. */

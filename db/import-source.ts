@@ -8,6 +8,7 @@ import { columnOr } from './foreign/columns.ts';
 import { createForeignConnection, type ForeignConnection, type OpenForeign } from './foreign/connection.ts';
 import { contentOf, readRows } from './foreign/message-rows.ts';
 import { readSummaries } from './foreign/session-rows.ts';
+import { APPLICATION_ID } from './our-schema.ts';
 import { toRawRow } from './rows.ts';
 import { storageTroubleKind } from './storage-trouble.ts';
 import type { Project } from './stores.ts';
@@ -20,6 +21,8 @@ export interface SourceSession extends StateSummary {
   draft: string;
   context_used: number | null;
   context_length: number | null;
+  /** Of a Turnkeep home: the last edit. */
+  edit_number: number;
   /** Changes whenever its rows do. */
   rowMark: string;
 }
@@ -37,9 +40,6 @@ export interface ImportSource {
   context(sessionId: string): Promise<RawRow[] | null>;
   close(): Promise<void>;
 }
-
-/** "TKEP", as `client` writes it. */
-const APPLICATION_ID = 0x544b4550;
 
 type Values = Record<string, unknown>;
 
@@ -90,7 +90,15 @@ export function openImportSource(file: string, copies: string, sleep: (ms: numbe
     async sessions() {
       if ((await ownerOf()) === 'none') return new Map();
       const more = await values(({ columns: { sessions } }) => {
-        const fields = ['title_source', 'project_id', 'updated_at', 'draft', 'context_used', 'context_length'];
+        const fields = [
+          'title_source',
+          'project_id',
+          'updated_at',
+          'draft',
+          'context_used',
+          'context_length',
+          'edit_number',
+        ];
         return `SELECT id, ${fields.map((name) => columnOr(sessions, name)).join(', ')} FROM sessions`;
       });
       const marks = await values(({ columns: { messages } }) => {
@@ -111,6 +119,7 @@ export function openImportSource(file: string, copies: string, sleep: (ms: numbe
             draft: textIn(row.draft) ?? '',
             context_used: numberIn(row.context_used),
             context_length: numberIn(row.context_length),
+            edit_number: numberIn(row.edit_number) ?? 0,
             rowMark: markOf.get(summary.session_id) ?? '',
           };
           return [summary.session_id, session];

@@ -3,18 +3,17 @@
  * lease under which its files follow. What of earlier ones has been finished meanwhile is noted in the same transaction,
  * so that a conversation costs one.
  */
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { judgeEdit } from '../server/core/edit-rules.ts';
-import type { Message, Usage } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
+import { type ImportRow, type ImportSession, insertRows, insertSession } from './import-rows.ts';
 import { takeLease } from './lease-store.ts';
-import { toMessageRecord } from './rows.ts';
-import { activeSessions, importedSessions, messages, projects, sessions, sessionTombstones } from './schema.ts';
+import { activeSessions, importedSessions, messages, sessions, sessionTombstones } from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { applyCut } from './session-edits.ts';
 import { readSession } from './session-store.ts';
 import { given, statement } from './statement.ts';
-import type { AliveProbe, Kind, LeaseRequest, Project, SessionRow } from './stores.ts';
+import type { AliveProbe, Kind, LeaseRequest, SessionRow } from './stores.ts';
 
 /** What is known of a conversation that was imported. */
 export interface ImportRecord {
@@ -26,35 +25,10 @@ export interface ImportRecord {
   /** What its stores there looked like from outside. */
   seen: string;
   row_count: number;
+  /** The number of the last row that was imported. */
+  last_row: number;
   edit_number: number;
   files_done: boolean;
-}
-
-/** A row to be stored: what is shown of it, and what only a model or another program has of it. */
-export interface ImportRow {
-  message: Message;
-  /** Content that is not plain text, as it is kept for the model. */
-  parts?: readonly unknown[];
-  /** Fields that only a provider understands. */
-  provider?: Readonly<Record<string, unknown>>;
-}
-
-export interface ImportSession {
-  source: string;
-  title: string | null;
-  title_source: SessionRow['title_source'];
-  model: string | null;
-  workspace: string | null;
-  parent_session_id: string | null;
-  project: Project | null;
-  /** Epoch seconds, as all times. */
-  created_at: number;
-  updated_at: number;
-  pinned: boolean;
-  archived: boolean;
-  hidden: boolean;
-  draft: string;
-  usage: Usage | null;
 }
 
 /** What every write needs: who writes, and which sessions have all their files since. */
@@ -67,6 +41,10 @@ export interface ImportTurn {
 /** How a session stands that was imported before. */
 export interface OwnState {
   session: SessionRow;
+  /** The number of the last row that was imported. */
+  lastRow: number;
+  /** The ids of those that were imported and are still shown, in their order. */
+  ids: string[];
   /** Rows behind those that were imported, in their order. */
   later: { id: string | null; runId: string | null; active: boolean }[];
 }
@@ -74,68 +52,50 @@ export interface OwnState {
 type NotOwned = { kind: 'not_owned'; pid: number };
 
 export interface ImportStore {
-  /** All that was ever imported. */
-  records(): Promise<ImportRecord[]>;
+  /** All that was ever imported, and whether it is still there. */
+  records(): Promise<(ImportRecord & { isThere: boolean })[]>;
   /** Whether an id names a session here, or did. */
   idState(sessionId: string): Promise<'free' | 'there' | 'deleted'>;
-  /** @param rowCount how many of its rows were imported; null when it is not there */
-  look(sessionId: string, rowCount: number): Promise<OwnState | null>;
-  /** Stores a conversation under an id that is free. */
+  /** @param lastRow the number of the last row that was imported. @returns null when the session is not there */
+  look(sessionId: string, lastRow: number): Promise<OwnState | null>;
+  /**
+   * Stores a conversation under an id that is free.
+   * `moved` when another import has brought it meanwhile: `expected` is the session that it was known as, or null.
+   */
   create(
     made: {
       session_id: string;
       session: ImportSession;
       rows: readonly ImportRow[];
-      record: Omit<ImportRecord, 'files_done'>;
+      record: Omit<ImportRecord, 'files_done' | 'last_row'>;
+      expected: string | null;
     },
     turn: ImportTurn,
-  ): Promise<{ kind: 'created'; session: SessionRow } | Kind<'id_taken'>>;
+  ): Promise<{ kind: 'created'; session: SessionRow; record: ImportRecord } | Kind<'id_taken' | 'moved'>>;
   /**
    * Adds rows behind those that were imported, if the session is still as it was looked at.
    * @param cut rows that took the place of what is told better now
    */
   grow(
     grown: {
-      record: Omit<ImportRecord, 'files_done' | 'edit_number'>;
+      record: Omit<ImportRecord, 'files_done' | 'edit_number' | 'last_row'>;
       seen: OwnState;
       rows: readonly ImportRow[];
       cut: { kept: { id: string; timestamp: number } | null; remove: readonly string[] } | null;
       lastMessageAt: number | null;
     },
     turn: ImportTurn,
-  ): Promise<{ kind: 'grown'; session: SessionRow } | Kind<'moved'> | NotOwned>;
+  ): Promise<{ kind: 'grown'; session: SessionRow; record: ImportRecord } | Kind<'moved'> | NotOwned>;
   /** Takes the lease of a session whose files are to be finished. */
   hold(sessionId: string, turn: ImportTurn): Promise<{ kind: 'held'; session: SessionRow } | Kind<'gone'> | NotOwned>;
   /** Remembers a conversation without changing anything of it. */
   note(record: ImportRecord, now: number): Promise<void>;
+  /** Settles the connection for many writes. */
+  begin(): Promise<void>;
   /** Says that these sessions have all their files, and gives back their leases. */
   finish(turn: Pick<ImportTurn, 'lease' | 'done'>): Promise<void>;
 }
 
-const COLUMNS = [
-  'sessionId',
-  'role',
-  'content',
-  'toolCallId',
-  'toolCalls',
-  'toolName',
-  'timestamp',
-  'tokenCount',
-  'finishReason',
-  'reasoning',
-  'displayKind',
-  'messageId',
-  'runId',
-  'extra',
-] as const;
-
-const INSERT = statement((db) => {
-  const values = Object.fromEntries(COLUMNS.map((column) => [column, given(column)]));
-  return db
-    .insert(messages)
-    .values(values as never)
-    .prepare();
-});
 const RECORD = statement((db) =>
   db
     .insert(importedSessions)
@@ -146,6 +106,7 @@ const RECORD = statement((db) =>
       digest: given('digest'),
       seen: given('seen'),
       rowCount: given('rowCount'),
+      lastRow: given('lastRow'),
       editNumber: given('editNumber'),
       filesDone: given('filesDone'),
       importedAt: given('importedAt'),
@@ -157,11 +118,19 @@ const RECORD = statement((db) =>
         digest: sql`excluded.digest`,
         seen: sql`excluded.seen`,
         rowCount: sql`excluded.row_count`,
+        lastRow: sql`excluded.last_row`,
         editNumber: sql`excluded.edit_number`,
         filesDone: sql`excluded.files_done`,
         importedAt: sql`excluded.imported_at`,
       },
     })
+    .prepare(),
+);
+const KNOWN = statement((db) =>
+  db
+    .select({ id: importedSessions.sessionId })
+    .from(importedSessions)
+    .where(and(eq(importedSessions.home, given('home')), eq(importedSessions.originalId, given('id'))))
     .prepare(),
 );
 const FILES_DONE = statement((db) =>
@@ -196,53 +165,32 @@ const TOMBSTONE = statement((db) =>
     .where(eq(sessionTombstones.sessionId, given('id')))
     .prepare(),
 );
-const NEW_SESSION = statement((db) => {
-  const columns = [
-    'id',
-    'source',
-    'model',
-    'parentSessionId',
-    'startedAt',
-    'messageCount',
-    'toolCallCount',
-    'inputTokens',
-    'outputTokens',
-    'cacheReadTokens',
-    'reasoningTokens',
-    'estimatedCostUsd',
-    'contextUsed',
-    'contextLength',
-    'cwd',
-    'title',
-    'titleSource',
-    'projectId',
-    'archived',
-    'pinned',
-    'hidden',
-    'draft',
-    'updatedAt',
-    'lastActivityAt',
-    'lastMessageAt',
-  ];
-  const values = Object.fromEntries(columns.map((column) => [column, given(column)]));
-  // A session of generation 0 never ran and has no files; this one has a sidecar.
-  return db
-    .insert(sessions)
-    .values({ ...values, runtimeRevision: 1, runtimeGeneration: 1 } as never)
-    .prepare();
-});
-/** Rows of a session behind the first so many. */
+/** Rows of a session behind one of them. */
 const LATER = statement((db) =>
   db
     .select({ id: messages.messageId, runId: messages.runId, active: messages.active })
     .from(messages)
-    .where(eq(messages.sessionId, given('session')))
+    .where(and(eq(messages.sessionId, given('session')), sql`${messages.id} > ${given('last')}`))
     .orderBy(asc(messages.id))
-    .limit(-1)
-    .offset(given('count') as never)
     .prepare(),
 );
-
+const FORMER = statement((db) =>
+  db
+    .select({ id: messages.messageId })
+    .from(messages)
+    .where(
+      and(eq(messages.sessionId, given('session')), sql`${messages.id} <= ${given('last')}`, eq(messages.active, 1)),
+    )
+    .orderBy(asc(messages.id))
+    .prepare(),
+);
+const LAST = statement((db) =>
+  db
+    .select({ last: sql<number>`coalesce(max(${messages.id}), 0)` })
+    .from(messages)
+    .where(eq(messages.sessionId, given('session')))
+    .prepare(),
+);
 const TOOLS = statement((db) =>
   db
     .select({ tools: sql<number>`count(*)` })
@@ -251,19 +199,8 @@ const TOOLS = statement((db) =>
     .prepare(),
 );
 
-/** What other programs put before content that is not plain text. */
-const STRUCTURED = '\0json:';
-
-function insertRows(db: Db, sessionId: string, rows: readonly ImportRow[]): void {
-  const insert = INSERT(db);
-  for (const { message, parts, provider } of rows) {
-    const record = toMessageRecord(sessionId, message);
-    if (parts) record.content = STRUCTURED + JSON.stringify(parts);
-    // Under one private name: nothing that is shown, sent or compared is made of it.
-    if (provider) record.extra = JSON.stringify({ ...JSON.parse(record.extra ?? '{}'), _provider: provider });
-    insert.run(record);
-  }
-}
+const CACHE_KB = 65_536;
+const WAL_PAGES = 8_000;
 
 function writeRecord(db: Db, record: ImportRecord, now: number): void {
   RECORD(db).run({
@@ -273,6 +210,7 @@ function writeRecord(db: Db, record: ImportRecord, now: number): void {
     digest: record.digest,
     seen: record.seen,
     rowCount: record.row_count,
+    lastRow: record.last_row,
     editNumber: record.edit_number,
     filesDone: record.files_done ? 1 : 0,
     importedAt: now,
@@ -286,58 +224,17 @@ function finish(db: Db, { lease, done }: Pick<ImportTurn, 'lease' | 'done'>): vo
   GIVE_BACK(db).run({ ids, lease: lease.leaseId });
 }
 
-function projectOf(db: Db, project: Project | null, now: number): string | null {
-  if (!project) return null;
-  const { project_id: projectId, name, color } = project;
-  const known = db
-    .select({ id: projects.projectId, name: projects.name })
-    .from(projects)
-    .where(sql`${projects.projectId} = ${projectId} OR ${projects.name} = ${name}`)
-    .all();
-  // By its id where it was renamed since, else by its name: nobody wants two of one name.
-  const same = known.find(({ id }) => id === projectId) ?? known[0];
-  if (same) return same.id;
-  db.insert(projects).values({ projectId, name, color, createdAt: now }).run();
-  return projectId;
-}
-
-function insertSession(db: Db, id: string, session: ImportSession, rows: readonly ImportRow[], now: number): void {
-  const { usage } = session;
-  const last = rows.at(-1)?.message.timestamp;
-  NEW_SESSION(db).run({
-    id,
-    source: session.source,
-    model: session.model,
-    parentSessionId: session.parent_session_id,
-    startedAt: session.created_at,
-    messageCount: rows.length,
-    toolCallCount: rows.filter(({ message }) => message.role === 'tool').length,
-    inputTokens: usage?.input_tokens ?? 0,
-    outputTokens: usage?.output_tokens ?? 0,
-    cacheReadTokens: usage?.cached_tokens ?? 0,
-    reasoningTokens: usage?.reasoning_tokens ?? 0,
-    estimatedCostUsd: usage?.cost_usd ?? null,
-    contextUsed: usage?.context_used ?? null,
-    contextLength: usage?.context_length ?? null,
-    cwd: session.workspace,
-    title: session.title,
-    titleSource: session.title_source,
-    projectId: projectOf(db, session.project, now),
-    archived: session.archived ? 1 : 0,
-    pinned: session.pinned ? 1 : 0,
-    hidden: session.hidden ? 1 : 0,
-    draft: session.draft,
-    updatedAt: session.updated_at,
-    lastActivityAt: Math.max(session.updated_at, last ?? 0),
-    lastMessageAt: last || null,
-  });
-}
-
-function look(db: Db, sessionId: string, rowCount: number): OwnState | null {
+function look(db: Db, sessionId: string, last: number): OwnState | null {
   const session = readSession(db, sessionId);
   if (!session) return null;
-  const later = LATER(db).all({ session: sessionId, count: rowCount });
-  return { session, later: later.map((row) => ({ ...row, active: row.active === 1 })) };
+  const later = LATER(db).all({ session: sessionId, last });
+  const ids = FORMER(db).all({ session: sessionId, last });
+  return {
+    session,
+    lastRow: last,
+    ids: ids.map(({ id }) => id!),
+    later: later.map((row) => ({ ...row, active: row.active === 1 })),
+  };
 }
 
 const hasTable = (db: Db): boolean =>
@@ -357,8 +254,9 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
         !hasTable(db)
           ? []
           : db
-              .select()
+              .select({ ...getTableColumns(importedSessions), there: sessions.id })
               .from(importedSessions)
+              .leftJoin(sessions, eq(sessions.id, importedSessions.sessionId))
               .all()
               .map((row) => ({
                 home: row.home,
@@ -367,8 +265,10 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
                 digest: row.digest,
                 seen: row.seen,
                 row_count: row.rowCount,
+                last_row: row.lastRow,
                 edit_number: row.editNumber,
                 files_done: row.filesDone,
+                isThere: row.there !== null,
               })),
       ),
 
@@ -378,24 +278,27 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
         return TOMBSTONE(db).get({ id }) ? 'deleted' : 'free';
       }),
 
-    look: (sessionId, rowCount) => state.read((db) => look(db, sessionId, rowCount)),
+    look: (sessionId, lastRow) => state.read((db) => look(db, sessionId, lastRow)),
 
-    create: ({ session_id: id, session, rows, record }, turn) =>
+    create: ({ session_id: id, session, rows, record, expected }, turn) =>
       state.write((db) => {
+        const known = KNOWN(db).get({ home: record.home, id: record.original_id });
+        if ((known?.id ?? null) !== expected) return { kind: 'moved' };
         if (SESSION(db).get({ id }) || TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
         finish(db, turn);
         insertSession(db, id, session, rows, turn.now);
         insertRows(db, id, rows);
-        writeRecord(db, { ...record, files_done: false }, turn.now);
+        const written = { ...record, last_row: LAST(db).get({ session: id })!.last, files_done: false };
+        writeRecord(db, written, turn.now);
         leased(db, id, turn);
-        return { kind: 'created', session: readSession(db, id)! };
+        return { kind: 'created', session: readSession(db, id)!, record: written };
       }),
 
     grow: ({ record, seen, rows, cut, lastMessageAt }, turn) =>
       state.write((db) => {
         const { session_id: id } = record;
         const before = record.row_count - rows.length;
-        const now = look(db, id, before);
+        const now = look(db, id, seen.lastRow);
         if (!now || !isSame(now, seen)) return { kind: 'moved' };
         const refused = leased(db, id, turn);
         if (refused) return refused;
@@ -410,8 +313,10 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
           lastActivityAt: turn.now,
         });
         const session = readSession(db, id)!;
-        writeRecord(db, { ...record, edit_number: session.edit_number, files_done: false }, turn.now);
-        return { kind: 'grown', session };
+        const { edit_number } = session;
+        const written = { ...record, edit_number, last_row: LAST(db).get({ session: id })!.last, files_done: false };
+        writeRecord(db, written, turn.now);
+        return { kind: 'grown', session, record: written };
       }),
 
     hold: (id, turn) =>
@@ -425,6 +330,13 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
       }),
 
     note: (record, now) => state.write((db) => writeRecord(db, record, now)),
+
+    begin: () =>
+      state.read((db) => {
+        // Settings of this connection alone: pages of long indexes are met again and again, and go to the file seldom.
+        db.run(sql.raw(`PRAGMA cache_size = -${CACHE_KB}`));
+        db.run(sql.raw(`PRAGMA wal_autocheckpoint = ${WAL_PAGES}`));
+      }),
 
     finish: (turn) => state.write((db) => finish(db, turn)),
   };

@@ -100,9 +100,23 @@ const TAKE_OUT = statement((db) =>
     )
     .prepare(),
 );
+const EXTENT = statement((db) =>
+  db
+    .select({ count: sql<number>`count(*)`, last: sql<number>`coalesce(max(${messages.id}), 0)` })
+    .from(messages)
+    .where(eq(messages.sessionId, given('session')))
+    .prepare(),
+);
+const INACTIVE_ROWS = statement((db) =>
+  db
+    .select()
+    .from(messages)
+    .where(and(eq(messages.sessionId, given('session')), eq(messages.active, 0)))
+    .prepare(),
+);
 const FLAGS = statement((db) =>
   db
-    .select({ flags: sessions.flags })
+    .select({ flags: sessions.flags, generation: sessions.runtimeGeneration })
     .from(sessions)
     .where(eq(sessions.id, given('id')))
     .prepare(),
@@ -129,16 +143,30 @@ export function toMatch(q: string): string | null {
   return `${words.map((word) => `"${word}"`).join(' ')}*`;
 }
 
-/** Writes what a healed transcript asks for, inside a transaction. */
-function heal(db: Db, session: string, { names, rows, inactive, count, lastMessageAt, flag, now }: Healing): void {
+/** Rows that one step of a long healing writes. */
+const HEAL_STEP = 1_000;
+/** Who heals on the way waits for nobody (RE3). */
+const NOT_NOW = { wait: false } as const;
+
+/** Names and rows of a healing, inside a transaction. @returns null when a turn was claimed since, or the session is gone */
+function prepareHealing(db: Db, session: string, { names, rows, generation }: Healing) {
+  const row = FLAGS(db).get({ id: session });
+  if (row?.generation !== generation) return null;
   for (const { rowId, id } of names) NAME(db).run({ session, rowId, name: id });
   upsertMessages(db, session, rows);
+  return row;
+}
+
+/** Writes what a healed transcript asks for, inside a transaction. */
+function heal(db: Db, session: string, healing: Healing): 'healed' | 'moved' {
+  const { inactive, count, lastMessageAt, flag, now } = healing;
+  const row = prepareHealing(db, session, healing);
+  if (!row) return 'moved';
   if (inactive.length) TAKE_OUT(db).run({ session, ids: JSON.stringify(inactive) });
-  const row = FLAGS(db).get({ id: session });
-  if (!row) return; // Deleted meanwhile, with its rows.
   const flags = new Set(JSON.parse(row.flags) as string[]);
   if (flag !== undefined) flags.add(flag);
   changeSession(db, session, now, { messageCount: count, lastMessageAt, flags: JSON.stringify([...flags]) });
+  return 'healed';
 }
 
 export function createMessageStore(state: StateDb): MessageStore {
@@ -177,7 +205,23 @@ export function createMessageStore(state: StateDb): MessageStore {
           .map((row) => row.id!),
       ),
 
-    heal: (session, healing) => state.write((db) => heal(db, session, healing)),
+    async heal(session, healing) {
+      const { names, rows } = healing;
+      // A long one in steps, so that streams go on in between; each is right by itself, and the last one counts.
+      for (let from = 0; from < Math.max(names.length, rows.length) - HEAL_STEP; from += HEAL_STEP) {
+        const some = { names: names.slice(from, from + HEAL_STEP), rows: rows.slice(from, from + HEAL_STEP) };
+        const isStill = await state.write((db) => prepareHealing(db, session, { ...healing, ...some }), NOT_NOW);
+        if (!isStill) return 'moved';
+        await nextTurn();
+      }
+      const last = Math.max(0, Math.ceil(Math.max(names.length, rows.length) / HEAL_STEP) - 1) * HEAL_STEP;
+      const rest = { ...healing, names: names.slice(last), rows: rows.slice(last) };
+      return state.write((db) => heal(db, session, rest), NOT_NOW);
+    },
+
+    extent: (session) => state.read((db) => EXTENT(db).get({ session })!),
+
+    inactive: (session) => state.read((db) => INACTIVE_ROWS(db).all({ session }).map(toRawRow)),
 
     search: (q, limit) =>
       state.read((db) => {

@@ -1,4 +1,5 @@
 /** Between rows of the state DB and the words of the project: one mapping for each table, both ways. */
+import { isMarker } from '../server/core/marker.ts';
 import type { RawRow } from '../server/core/reconcile/row.ts';
 import type { Admission, Message, MessageRole, Mode, Outcome } from '../server/core/terms.ts';
 import type { messages, sessionAdmissions, sessions } from './schema.ts';
@@ -99,7 +100,7 @@ export function toMessageRecord(sessionId: string, message: Message): typeof mes
     tokenCount: message.usage?.output_tokens ?? null,
     finishReason: role === 'assistant' ? finishReason(message) : null,
     reasoning: reasoning ?? null,
-    displayKind: id.endsWith('.m') ? 'marker' : null,
+    displayKind: isMarker(message) ? 'marker' : null,
     messageId: id,
     runId: run_id ?? null,
     extra: Object.keys(extra).length ? JSON.stringify(extra) : null,
@@ -114,17 +115,20 @@ function finishReason(message: Message): string {
 
 /** A record of `messages` as a transcript row. Rows of other programs get the id of their place. */
 export function toMessage(row: MessageRecord): Message {
+  const calls = row.toolCalls === null ? null : parsedOr(row.toolCalls);
+  const extra = row.extra === null ? null : parsedOr(row.extra);
   const message: Message = {
     id: row.messageId ?? `row.${row.id}`,
     role: row.role as MessageRole,
-    content: row.content ?? '',
+    // Another program may have stored bytes.
+    content: typeof row.content === 'string' ? row.content : String(row.content ?? ''),
     timestamp: row.timestamp,
     ...(row.runId === null ? {} : { run_id: row.runId }),
-    ...(row.toolCalls === null ? {} : { tool_calls: JSON.parse(row.toolCalls) }),
+    ...(Array.isArray(calls) ? { tool_calls: calls } : {}),
     ...(row.toolCallId === null ? {} : { tool_call_id: row.toolCallId }),
     ...(row.toolName === null ? {} : { name: row.toolName }),
     ...(row.reasoning === null ? {} : { reasoning: row.reasoning }),
-    ...(row.extra === null ? {} : JSON.parse(row.extra)),
+    ...(typeof extra === 'object' && extra !== null ? extra : {}),
   };
   return message;
 }
@@ -144,7 +148,7 @@ function parsedOr(text: string): unknown {
 
 /** A record of `messages` as it is, for reconciling: with its row number, and an id only where it has one of ours. */
 export function toRawRow(row: MessageRecord): RawRow {
-  const text = row.content ?? '';
+  const text = typeof row.content === 'string' ? row.content : String(row.content ?? '');
   const content = text.startsWith(STRUCTURED) ? parsedOr(text.slice(STRUCTURED.length)) : text;
   const place = { _state_db_row_id: row.id };
   if (row.messageId !== null) return { ...toMessage(row), content, ...place };

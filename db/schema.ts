@@ -181,6 +181,8 @@ export const importedSessions = sqliteTable(
     seen: text('seen').notNull(),
     /** How many rows it had here then, and the number of its last edit. */
     rowCount: integer('row_count').notNull(),
+    /** The number of the last of them in `messages`: what stands behind it came later. */
+    lastRow: integer('last_row').notNull(),
     editNumber: integer('edit_number').notNull().default(0),
     /** Whether its sidecar, journals and attachments are here too; 0 until then, so that another run finishes it. */
     filesDone: integer('files_done', { mode: 'boolean' }).notNull().default(false),

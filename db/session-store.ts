@@ -67,6 +67,23 @@ const DRAFT = statement((db) =>
     .returning()
     .prepare(),
 );
+/** Of some ids those that no session has or had. */
+const UNKNOWN = statement((db) => {
+  const asked = db
+    .select({ id: sql<string>`value`.as('id') })
+    .from(sql`json_each(${given('ids')})`)
+    .as('asked');
+  return db
+    .select({ id: asked.id })
+    .from(asked)
+    .where(
+      and(
+        sql`NOT EXISTS (SELECT 1 FROM ${sessions} WHERE ${sessions.id} = ${asked.id})`,
+        sql`NOT EXISTS (SELECT 1 FROM ${sessionTombstones} WHERE ${sessionTombstones.sessionId} = ${asked.id})`,
+      ),
+    )
+    .prepare();
+});
 /** A child that is no copy and no helper of its parent: the conversation goes on in it. */
 const CONTINUATION = statement((db) =>
   db
@@ -178,13 +195,13 @@ export function createSessionStore(state: StateDb): SessionStore {
         return { kind: 'patched', session: toSessionRow(after!, openRowsOf(db, sessionId)) };
       }),
 
-    remove: (sessionId, now) =>
+    remove: (sessionId, now, hasFiles) =>
       state.write((db) => {
         const session = BY_ID(db).get({ id: sessionId });
         if (!session) return 'not_found';
         if (openRowsOf(db, sessionId).length > 0) return 'live';
-        // A session that never ran never had a file.
-        const filesRemoved = session.runtimeGeneration === 0;
+        // A session that never ran never had a file of ours.
+        const filesRemoved = !(hasFiles ?? session.runtimeGeneration > 0);
         for (const removal of REMOVALS(db)) removal.run({ id: sessionId, now, filesRemoved });
         return 'removed';
       }),
@@ -203,6 +220,13 @@ export function createSessionStore(state: StateDb): SessionStore {
       state.write((db) => {
         FILES_REMOVED(db).run({ id: sessionId });
       }),
+
+    unknown: (sessionIds) =>
+      state.read((db) =>
+        UNKNOWN(db)
+          .all({ ids: JSON.stringify(sessionIds) })
+          .map((row) => row.id),
+      ),
 
     isContinued: (sessionId) => state.read((db) => CONTINUATION(db).get({ id: sessionId }) !== undefined),
 

@@ -1,6 +1,7 @@
 /** All stores over one state DB. */
 import { sql } from 'drizzle-orm';
 import { createAdmissionStore } from './admission-store.ts';
+import { createChangeStore } from './change-store.ts';
 import type { StateDb } from './client.ts';
 import { createEpochStore } from './epoch-store.ts';
 import { createLeaseStore } from './lease-store.ts';
@@ -17,6 +18,7 @@ export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
     admissions: createAdmissionStore(state, alive),
     edits: createEditStore(state, alive),
     leases: createLeaseStore(state, alive),
+    changes: createChangeStore(state),
     epochs: createEpochStore(state),
     projects: createProjectStore(state),
     dataVersion: () => state.dataVersion(),

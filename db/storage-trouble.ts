@@ -15,6 +15,14 @@ export class StorageTrouble extends Error {
   }
 }
 
+/** Who may run a session cannot be found out: the registry of leases cannot be read, written or understood (LE8). */
+export class RegistryTrouble extends StorageTrouble {
+  constructor(cause: unknown) {
+    super('unavailable', cause);
+    this.name = 'RegistryTrouble';
+  }
+}
+
 const KINDS: [prefix: string, kind: StorageTroubleKind][] = [
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
@@ -35,6 +43,7 @@ const KINDS: [prefix: string, kind: StorageTroubleKind][] = [
   ['ETIMEDOUT', 'unavailable'],
   ['SQLITE_PROTOCOL', 'unavailable'],
   ['SQLITE_NOMEM', 'unavailable'],
+  ['ELOOP', 'unavailable'],
   ['EMFILE', 'unavailable'],
   ['ENFILE', 'unavailable'],
 ];
@@ -46,4 +55,11 @@ export function storageTroubleKind(error: unknown): StorageTroubleKind | null {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   const known = KINDS.find(([prefix]) => code.startsWith(prefix))?.[1];
   return known ?? (error.cause ? storageTroubleKind(error.cause) : null);
+}
+
+/** Whether an error is one of SQLite's own, of whatever kind. */
+export function isSqliteError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return code.startsWith('SQLITE_') || isSqliteError(error.cause);
 }

@@ -108,10 +108,12 @@ export interface SessionStore {
     options: { now: number; revision: number | null },
   ): Promise<{ kind: 'patched'; session: SessionRow } | Kind<'not_found' | 'revision_conflict' | 'no_project'>>;
   /** Removes every row and leaves a tombstone; nothing is touched while an admission is open. */
-  remove(sessionId: string, now: number): Promise<'removed' | 'not_found' | 'live'>;
+  remove(sessionId: string, now: number, hasFiles?: boolean): Promise<'removed' | 'not_found' | 'live'>;
   /** Deleted sessions whose files may still be there. */
   tombstones(): Promise<string[]>;
   filesRemoved(sessionId: string): Promise<void>;
+  /** Those of these ids that name no session, and never did. */
+  unknown(sessionIds: readonly string[]): Promise<string[]>;
   /** Whether another session goes on where this one was compressed: then this one is a record of what was. */
   isContinued(sessionId: string): Promise<boolean>;
   /** Sessions with an admission that has not ended. */
@@ -129,9 +131,14 @@ export interface MessageStore {
   inactiveIds(sessionId: string): Promise<string[]>;
   /**
    * Brings the rows of a session to what its healed transcript says: gives ids to rows of other programs, adds rows that
-   * only another store had, takes out markers that an answer has replaced, and counts. Moves the revision.
+   * only another store had, takes out markers that an answer has replaced, and counts. Moves the revision. `moved`, and
+   * nothing written, when a turn was claimed since the transcript was read, or the session is gone.
    */
-  heal(sessionId: string, healing: Healing): Promise<void>;
+  heal(sessionId: string, healing: Healing): Promise<'healed' | 'moved'>;
+  /** How many rows a session has, shown or not, and the number of the last: what tells cheaply that none was added. */
+  extent(sessionId: string): Promise<{ count: number; last: number }>;
+  /** Rows that an edit put out, with what they say. */
+  inactive(sessionId: string): Promise<RawRow[]>;
   search(q: string, limit: number): Promise<SearchHit[]>;
 }
 
@@ -152,6 +159,8 @@ export interface Healing {
   /** How many rows the transcript has now, and the time of its last one (epoch seconds). */
   count: number;
   lastMessageAt: number | null;
+  /** Generation of the session when the transcript was read. */
+  generation: number;
   /** A word for the session's flags. */
   flag?: string;
   now: number;
@@ -195,9 +204,8 @@ export interface Fence {
   generation: number;
 }
 
-export interface Settlement {
-  fence: Fence;
-  outcome: Outcome;
+/** What the end of a turn leaves. */
+export interface TurnEnd {
   error: TurnError | null;
   message_id: string | null;
   last_seq: number;
@@ -206,6 +214,11 @@ export interface Settlement {
   usage: Usage | null;
   /** A word for the session's flags, for example `recovered`. */
   flag?: string;
+}
+
+export interface Settlement extends TurnEnd {
+  fence: Fence;
+  outcome: Outcome;
   now: number;
 }
 
@@ -227,11 +240,15 @@ export interface AdmissionStore {
   settle(settlement: Settlement): Promise<'settled' | 'fenced'>;
   /** Marks a claim whose settle lost its fence. */
   markUnknown(admissionId: string): Promise<void>;
-  /** Ends a row left `unknown` as interrupted, by a person's decision. */
+  /**
+   * Ends a row left `unknown` as interrupted, by a person's decision.
+   * @param end what is known of the turn, which goes into its transcript in the same step
+   */
   resolve(
     sessionId: string,
     admissionId: string,
     now: number,
+    end?: TurnEnd,
   ): Promise<{ kind: 'resolved' | 'not_unknown'; admission: Admission } | { kind: 'not_found' }>;
   cancel(
     sessionId: string,
@@ -321,6 +338,7 @@ export interface LeaseRequest {
   now: number;
 }
 
+/** Each of these is a `RegistryTrouble` where the registry cannot say who has a session: nobody is let in then (LE8). */
 export interface LeaseStore {
   /** @param request with `wait: false` a state DB that is locked right now is a `StorageTrouble` at once */
   acquire(
@@ -328,7 +346,33 @@ export interface LeaseStore {
     request: LeaseRequest & { wait?: boolean },
   ): Promise<{ kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner }>;
   /** Drops a lease of this process, unless an admission of the session is still open (LE5). */
-  releaseIdle(sessionId: string, owner: LeaseOwner): Promise<boolean>;
+  releaseIdle(sessionId: string, owner: LeaseOwner, options?: { wait?: boolean }): Promise<boolean>;
+  /** Who lives and has the lease of a session. */
+  holder(sessionId: string): Promise<LeaseOwner | null>;
+  /**
+   * Sessions whose queue nobody moves: a prompt waits or ran, and no living process has the lease. Not those in which a
+   * prompt is of unknown fate: they wait for a person.
+   * @param own this process, which knows of its own sessions itself
+   * @returns besides, whether another living process has a session with such prompts
+   */
+  abandoned(own: ProcessIdentity): Promise<{ sessions: string[]; othersRun: boolean }>;
+}
+
+export interface ChangeStore {
+  /**
+   * What may have changed since a time, whoever changed it: sessions by their `updated_at`, those that have an open
+   * prompt, and those that are asked for; a change of only a draft is none.
+   * @param time epoch seconds
+   */
+  since(time: number, also: readonly string[]): Promise<{ changed: ChangedSession[]; deleted: string[] }>;
+}
+
+export interface ChangedSession {
+  session_id: string;
+  revision: number;
+  created_at: number;
+  /** Whether a prompt of it has not ended. */
+  open: boolean;
 }
 
 export interface EpochStore {
@@ -359,6 +403,7 @@ export interface Stores {
   admissions: AdmissionStore;
   edits: EditStore;
   leases: LeaseStore;
+  changes: ChangeStore;
   epochs: EpochStore;
   projects: ProjectStore;
   /** Grows whenever another connection changed the state DB: what was read before may be old. */

@@ -85,7 +85,7 @@ export const promptRoutes =
           summary: 'Cancel a waiting prompt',
           params: PromptParams,
           body: Type.Optional(Type.Object({}, { additionalProperties: false })),
-          response: { 200: Type.Object({ admission: Admission }), ...refusals(400, 404, 409, 503) },
+          response: { 200: Type.Object({ admission: Admission }), ...refusals(400, 404, 409, 423, 503) },
         },
       },
       async (request) => {
@@ -101,7 +101,7 @@ export const promptRoutes =
           summary: 'End a prompt of unknown fate as interrupted',
           params: PromptParams,
           body: Type.Object({ outcome: Type.Literal('interrupted') }, { additionalProperties: false }),
-          response: { 200: Type.Object({ admission: Admission }), ...refusals(400, 404, 409, 503) },
+          response: { 200: Type.Object({ admission: Admission }), ...refusals(400, 404, 409, 423, 503) },
         },
       },
       async (request) => {
@@ -143,12 +143,12 @@ export const promptRoutes =
           params: SessionParams,
           response: {
             200: Type.Object({ requests: Type.Array(Type.Object({}, { additionalProperties: true })) }),
-            ...refusals(400, 404, 503),
+            ...refusals(400, 404, 423, 503),
           },
         },
       },
       async (request) => {
-        await sessions.get(request.params.id);
+        await sessions.assertStreamable(request.params.id); // Only the process that runs it knows them.
         return { requests: [...(parts.registry.peek(request.params.id)?.requests.values() ?? [])] };
       },
     );
@@ -172,12 +172,12 @@ export const promptRoutes =
           ]),
           response: {
             200: Type.Object({ status: Type.Enum(['ok', 'expired']) }),
-            ...refusals(400, 404, 422, 503),
+            ...refusals(400, 404, 422, 423, 503),
           },
         },
       },
       async (request) => {
-        await sessions.get(request.params.id);
+        await sessions.assertStreamable(request.params.id);
         const live = parts.registry.peek(request.params.id);
         const status = parts.requests.reply(live, request.params.request_id, request.body as Answer);
         if (status === 'invalid') throw new AppError('unacceptable', 'This answer does not fit the question.');

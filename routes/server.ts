@@ -16,6 +16,7 @@ import { type EditRoutesParts, editRoutes } from './edits.ts';
 import { eventRoutes } from './events.ts';
 import { type ExportRoutesParts, exportRoutes } from './exports.ts';
 import { handleClientError, handleError, refuse } from './failures.ts';
+import { type ForeignGuardParts, guardForeignSessions } from './foreign.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
 import { watchMethods } from './methods.ts';
 import { modelRoutes } from './models.ts';
@@ -26,7 +27,12 @@ import { searchRoutes } from './search.ts';
 import { sessionRoutes } from './sessions.ts';
 import { createValidatorCompiler, serializerCompiler } from './validation.ts';
 
-export interface ServerParts extends PromptRoutesParts, EditRoutesParts, ExportRoutesParts, HealthParts {
+export interface ServerParts
+  extends PromptRoutesParts,
+    EditRoutesParts,
+    ExportRoutesParts,
+    HealthParts,
+    ForeignGuardParts {
   log: FastifyBaseLogger;
   access: Omit<AccessParts, 'credentials' | 'now'>;
   credentials: Credentials;
@@ -105,6 +111,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   const refuseOtherMethods = watchMethods(app);
   await app.register(
     async (api) => {
+      guardForeignSessions(api, parts);
       await api.register(healthRoutes(parts));
       await api.register(authRoutes(parts));
       await api.register(sessionRoutes(parts.sessions));

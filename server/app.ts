@@ -9,10 +9,13 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { openStateDb } from '../db/client.ts';
+import { openStateDb, refuseForeign } from '../db/client.ts';
+import { foreignPlace } from '../db/files/foreign/home.ts';
 import { createJournalStore } from '../db/files/journal.ts';
 import { createPaths } from '../db/files/paths.ts';
 import { createSidecarStore } from '../db/files/sidecar-store.ts';
+import { createOwnSessions } from '../db/foreign/own-sessions.ts';
+import { APPLICATION_ID } from '../db/our-schema.ts';
 import { createSqliteStores } from '../db/sqlite-stores.ts';
 import { createServer } from '../routes/server.ts';
 import { createAttempts } from './auth/attempts.ts';
@@ -20,18 +23,25 @@ import { createCredentials } from './auth/credentials.ts';
 import { createAdmit } from './authority/admit.ts';
 import { createCompletions } from './authority/completions.ts';
 import type { ReachCrashPoint } from './authority/crash-points.ts';
+import { createDoubts } from './authority/doubts.ts';
 import { createDrain, type PreclaimCheck } from './authority/drain.ts';
+import { createOwnedStop } from './authority/owned-stop.ts';
 import { createPersist } from './authority/persist.ts';
+import { createResolveUnknown } from './authority/resolve-unknown.ts';
 import { createRunTurn } from './authority/run-turn.ts';
 import { createStop } from './authority/stop.ts';
 import { type Config, isLoopback } from './config.ts';
+import { runOfPrompt } from './core/ids.ts';
 import type { Message } from './core/terms.ts';
+import { openForeign } from './foreign/foreign.ts';
 import { packageRoot, readVersion } from './installation.ts';
 import { createLeases } from './lease/leases.ts';
 import { isAlive, ownIdentity } from './lease/process-identity.ts';
 import { createAttach } from './live/attach.ts';
+import { createOtherServers } from './live/other-servers.ts';
 import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
+import { createAdoption } from './recovery/adopt.ts';
 import { createForeignTurns } from './recovery/foreign-turn.ts';
 import { createJournalRetries } from './recovery/journal-retry.ts';
 import { createPruning } from './recovery/prune.ts';
@@ -54,7 +64,7 @@ import { createProjects } from './sessions/projects.ts';
 import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
 import { createSessionLock } from './sessions/session-lock.ts';
-import { createSessions } from './sessions/sessions.ts';
+import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { createReadSettled } from './sessions/settled.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
@@ -111,6 +121,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const startedAt = performance.now();
   const process_ = ownIdentity();
 
+  const theirs = await foreignPlace(config.home, APPLICATION_ID);
+  if (theirs !== null) throw refuseForeign(theirs);
   await mkdir(config.home, { recursive: true, mode: 0o700 });
   const paths = createPaths(config.home);
   const state = await openStateDb({
@@ -129,7 +141,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const giveUp = new AbortController();
   let draining = false;
   const isDraining = (): boolean => draining;
-  const registry = createLiveRegistry({ newRuntimeId: hex(4), now, heartbeatS: overrides.heartbeatS ?? 10 });
+  const registry = createLiveRegistry({
+    newRuntimeId: hex(4),
+    now,
+    heartbeatS: overrides.heartbeatS ?? 10,
+    watcher: {
+      came: () => others.came(),
+      told: (sessionId, revision) => others.told(sessionId, revision),
+    },
+  });
   const persist = createPersist({
     sleep,
     stop: giveUp.signal,
@@ -144,6 +164,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     cap: config.max_concurrent_sessions,
     now,
     newId,
+    log,
   });
   const transcripts = createTranscripts({
     stores,
@@ -173,7 +194,23 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     timeoutS: config.approvals.timeout,
     onChange: (sessionId) => onChange(sessionId, 'request'),
   });
-  const search = createSearch(stores.messages);
+  const runIdFor = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);
+  const foreign =
+    config.foreign.state_db || config.foreign.sessions_dir
+      ? openForeign({
+          places: config.foreign,
+          copies: config.home,
+          ownSessions: createOwnSessions(state),
+          merge: sidecars.merge,
+          now,
+          sleep: (ms) => delay(ms),
+          runIdFor,
+          cacheBytes: CACHE_BYTES,
+          log,
+        })
+      : null;
+  const ownSearch = createSearch(stores.messages);
+  const search = foreign ? foreign.search(ownSearch) : ownSearch;
   let url = '';
   const runner =
     overrides.runner ??
@@ -238,7 +275,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       journals,
       transcripts,
       now,
-      runIdFor: (text) => createHash('sha256').update(text).digest('hex').slice(0, 32),
+      runIdFor,
       log,
     }),
     retries: createJournalRetries({ journals, transcripts, now, log }),
@@ -248,6 +285,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     onRecovered: (sessionId, admissionId) => {
       completions.settle(admissionId);
       onChange(sessionId, 'recovered');
+      background('telling readers of a recovered turn', () => others.look(sessionId));
       drain.arm(sessionId); // What waits behind the dead turn runs now.
     },
     log,
@@ -304,16 +342,51 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
     log,
   });
-  const stop = createStop({
+  const doubts = createDoubts({ persist, log });
+  const others = createOtherServers({
+    stores,
+    leases,
+    registry,
+    wake: (sessionId) => drain.wake(sessionId),
+    onChange,
+    now,
+    log,
+  });
+  const ownStop = createStop({
     stores,
     registry,
     drain,
     completions,
+    doubts,
+    resolveUnknown: createResolveUnknown({
+      stores,
+      journals,
+      transcripts,
+      lock,
+      leases,
+      registry,
+      doubts,
+      now,
+      onResolved: (sessionId, admissionId) => {
+        completions.settle(admissionId);
+        onChange(sessionId, 'resolved');
+        drain.arm(sessionId);
+      },
+      log,
+    }),
     within: (event) => Promise.race([event.then(() => true), delay(PATIENCE_MS, false, { ref: false })]),
     now,
     onChange,
   });
-  const sessions = createSessions({
+  const stop = createOwnedStop({
+    stores,
+    registry,
+    leases,
+    drain,
+    recover: (session) => recovery.ensure(session),
+    stop: ownStop,
+  });
+  const ownSessions = createSessions({
     stores,
     sidecars,
     journals,
@@ -322,6 +395,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     recovery,
     stop,
     drain,
+    leases,
+    onAsked: () => others.asked(),
     lock,
     checkModel: (model) => {
       const target = catalog.resolve(model);
@@ -333,6 +408,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     onChange,
     log,
   });
+  const foreignSessions = foreign?.sessions(ownSessions) ?? null;
+  const sessions: Sessions = foreignSessions ?? ownSessions;
   const admit = createAdmit({
     stores,
     registry,
@@ -361,7 +438,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     onChange,
     log,
   });
-  const readSettled = createReadSettled({ stores, sessions, transcripts, recovery, registry });
+  const ownSettled = createReadSettled({ stores, sessions: ownSessions, transcripts, recovery, registry });
+  const readSettled = foreignSessions ? foreignSessions.readSettled(ownSettled) : ownSettled;
   const makeCopy = createCopies({ stores, recovery, reached, now, newIdSuffix: hex(3), onChange });
   const prune = createPruning({ stores, journals, keepS: config.journal.keep_h * 3600, now, log });
 
@@ -382,6 +460,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     fork: createFork({ readSettled, makeCopy }),
     exportSession: createExport({ readSettled }),
     importSession: createImport({ makeCopy }),
+    assertOwn: foreignSessions?.assertOwn ?? null,
     stop,
     requests,
     registry,
@@ -389,10 +468,11 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       admissions: stores.admissions,
       journals,
       registry,
+      epoch,
       describe: (sessionId) => sessions.describe(sessionId),
       takenBack: async (sessionId) => {
         const ids = await stores.messages.inactiveIds(sessionId);
-        return new Set(ids.filter((id) => id.endsWith('.0')).map((id) => id.slice(0, -2)));
+        return new Set(ids.map(runOfPrompt).filter((runId) => runId !== null));
       },
     }),
     search,
@@ -414,10 +494,13 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     requestTimeoutMs: overrides.requestTimeoutMs ?? 30_000,
   });
 
+  const adopt = createAdoption({ stores, sidecars, recovery, now, onChange, log });
+
   /** What earlier starts left: dead turns are resolved and what is queued runs, without any client. */
   const resume = async (): Promise<void> => {
     const waiting = await persist('look for open prompts', () => stores.sessions.withOpenAdmissions());
     for (const sessionId of waiting) drain.arm(sessionId);
+    await adopt();
     await sessions.removeLeftovers();
     await prune();
   };
@@ -431,6 +514,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const close = async (): Promise<void> => {
     draining = true;
     drain.stopClaiming();
+    others.stop();
     const titled = titles.close();
     completions.wakeAll();
     if (pruning) clearInterval(pruning);
@@ -445,6 +529,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     await server.close();
     await titled;
     await stores.epochs.end(epoch, now()).catch((error) => log.warn({ err: error }, 'the epoch could not be ended'));
+    await foreign?.close();
     stores.close();
   };
 
@@ -457,6 +542,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       url = `http://${isLoopback(config.server.host) ? '127.0.0.1' : config.server.host}:${port}${config.server.base_path}/`;
       background('looking for models', () => catalog.refresh());
       background('resuming', resume);
+      others.start();
+      if (foreign) background("reading another program's home", () => foreign.warm());
       pruning = setInterval(() => background('pruning journals', prune), PRUNE_EVERY_MS);
       pruning.unref();
       return port;

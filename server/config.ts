@@ -97,6 +97,13 @@ const ConfigFile = Type.Object(
       closed,
     ),
     limits: Type.Object({ body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }) }, closed),
+    foreign: Type.Object(
+      {
+        state_db: Type.Optional(Type.String({ minLength: 1 })),
+        sessions_dir: Type.Optional(Type.String({ minLength: 1 })),
+      },
+      closed,
+    ),
   },
   open,
 );
@@ -129,7 +136,19 @@ export interface ConfigFlags {
   basePath?: string;
 }
 
-const SECTIONS = ['model', 'providers', 'runner', 'agent', 'approvals', 'queue', 'live', 'journal', 'server', 'limits'];
+const SECTIONS = [
+  'model',
+  'providers',
+  'runner',
+  'agent',
+  'approvals',
+  'queue',
+  'live',
+  'journal',
+  'server',
+  'limits',
+  'foreign',
+];
 
 /** The home of this start: flag, else `TURNKEEP_HOME`, else `~/.turnkeep`. Absolute. */
 export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.ProcessEnv): string {
@@ -169,6 +188,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   checkProviders(file);
   return {
     ...file,
+    foreign: resolveForeign(file.foreign, home, env),
     server: { ...file.server, base_path: trimBasePath(file.server.base_path) },
     home,
     token,
@@ -264,6 +284,25 @@ function checkBind(host: string, token: string | null): void {
     `Refusing to listen on ${host} without a credential: everybody who reaches it could use your agent. ` +
       'Set TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
   );
+}
+
+/** Places of another program's home, absolute; `~` is the person's own folder. */
+function resolveForeign(foreign: FileConfig['foreign'], home: string, env: NodeJS.ProcessEnv): FileConfig['foreign'] {
+  const own = { state_db: path.join(home, 'state.db'), sessions_dir: path.join(home, 'sessions') };
+  const resolved: FileConfig['foreign'] = {};
+  for (const key of ['state_db', 'sessions_dir'] as const) {
+    const given = foreign[key];
+    if (given === undefined) continue;
+    const place = path.normalize(given.replace(/^~(?=\/|$)/, env.HOME || os.homedir())).replace(/(?<=.)\/$/, '');
+    if (!path.isAbsolute(place)) throw new ConfigError(`config.yaml: foreign.${key} must be an absolute path.`);
+    if (place === own[key]) {
+      throw new ConfigError(
+        `config.yaml: foreign.${key} is in this server's own home; it names one of another program.`,
+      );
+    }
+    resolved[key] = place;
+  }
+  return resolved;
 }
 
 type ProviderFields = Pick<FileConfig['model'], 'base_url' | 'api_key_env'>;

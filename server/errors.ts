@@ -2,7 +2,7 @@
  * The error catalogue: every refusal that a caller can get, with its stable code, HTTP status and whether the same call
  * may succeed later. An `AppError` is something a caller did wrong or must hear; everything else that is thrown is a bug.
  */
-import { storageTroubleKind } from '../db/storage-trouble.ts';
+import { RegistryTrouble, storageTroubleKind } from '../db/storage-trouble.ts';
 
 interface CatalogueEntry {
   status: number;
@@ -82,6 +82,11 @@ export const CATALOGUE = {
   },
   bad_workspace: { status: 422, message: 'The workspace must be an existing folder.', retryable: false },
   unknown_message: { status: 422, message: 'There is no such message in this session.', retryable: false },
+  foreign_home: {
+    status: 422,
+    message: "This session is in another program's home, which is only read. Import it to go on with it.",
+    retryable: false,
+  },
   unacceptable: { status: 422, message: 'The request is well-formed, but cannot be carried out.', retryable: false },
   session_not_owned: { status: 423, message: 'Another process runs this session.', retryable: true },
   max_concurrent_sessions: {
@@ -110,6 +115,12 @@ export const CATALOGUE = {
     message: 'The database does not answer right now. Nothing was changed; try again.',
     retryable: true,
     retryAfter: 1,
+  },
+  session_coordination_unavailable: {
+    status: 503,
+    message: 'Who may run this session cannot be found out right now. Nothing was changed; try again.',
+    retryable: true,
+    retryAfter: 5,
   },
   disk_full: {
     status: 503,
@@ -142,5 +153,6 @@ export class AppError extends Error {
 export function storageRefusal(error: unknown): AppError | null {
   const kind = storageTroubleKind(error);
   if (kind === null) return null;
+  if (error instanceof RegistryTrouble) return new AppError('session_coordination_unavailable');
   return new AppError(kind === 'disk_full' ? 'disk_full' : 'storage_unavailable');
 }

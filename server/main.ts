@@ -14,6 +14,21 @@ const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ com
     },
   },
   restore: { summary: 'make a home of such a file', load: () => import('./commands/restore.ts') },
+  import: {
+    summary: 'bring conversations of Hermes, hermes-webui or another Turnkeep here',
+    load: async () => {
+      const { createImportCommand } = await import('./commands/import.ts');
+      const { randomBytes } = await import('node:crypto');
+      const command = createImportCommand({
+        now: () => Date.now() / 1000,
+        monotonic: () => performance.now(),
+        random: Math.random,
+        sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+        newId: (bytes) => randomBytes(bytes).toString('hex'),
+      });
+      return { command };
+    },
+  },
   doctor: {
     summary: 'examine the home, and mend it with --repair',
     load: async () => {

@@ -65,7 +65,13 @@ export function createComposer({ root, api, actions }) {
     'How an earlier turn ended is not known, so what waits does not begin. ',
     h('button', { type: 'button', onclick: resolveUnclear }, 'Count it as interrupted'),
   );
-  root.append(unclear, paused, queue, error, form, hint);
+  const foreign = h(
+    'p.paused',
+    { hidden: true },
+    'This conversation belongs to another program and can only be read here. ',
+    h('button', { type: 'button', onclick: copyHere }, 'Go on in a copy'),
+  );
+  root.append(foreign, unclear, paused, queue, error, form, hint);
 
   function grow() {
     area.style.height = 'auto';
@@ -151,6 +157,16 @@ export function createComposer({ root, api, actions }) {
     }
   }
 
+  /** A copy is ours, and goes on here. */
+  async function copyHere() {
+    try {
+      const { session } = await api.post(`api/sessions/${open.sessionId}/fork`, {});
+      actions.created(session);
+    } catch (failure) {
+      actions.notice(failure.message);
+    }
+  }
+
   async function cancel(sessionId, admissionId, button) {
     button.disabled = true;
     try {
@@ -203,6 +219,10 @@ export function createComposer({ root, api, actions }) {
     paused.hidden = !reason;
     setText(paused, reason ? `What waits cannot begin now (${reason.replaceAll('_', ' ')}).` : '');
     unclear.hidden = open?.session?.status !== 'unknown';
+    const isForeign = open?.session?.flags?.includes('foreign') ?? false;
+    foreign.hidden = !isForeign;
+    form.hidden = isForeign;
+    hint.hidden = isForeign;
     root.hidden = Boolean(open?.gone);
     renderQueue();
   }

@@ -86,9 +86,10 @@ export function createHeader({ root, banner, actions }) {
     render(state, chosen) {
       open = state.open;
       const name = nameOf(open);
-      modelMenu.hidden = Boolean(open?.gone);
+      modelMenu.hidden = Boolean(open?.gone) || (open?.session?.flags?.includes('foreign') ?? false);
       setText(title, name);
-      rename.hidden = open === null || open.gone !== null || open.session === null;
+      const isForeign = open?.session?.flags?.includes('foreign') ?? false;
+      rename.hidden = open === null || open.gone !== null || open.session === null || isForeign;
       renderModels(state.models, open === null ? chosen : (open.session?.model ?? null));
       connection = state.connection;
       renderConnection();

@@ -1,5 +1,5 @@
 /** Durable replacement of a file, durable creation of a folder, durable removal (SC1). */
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /** Keeps temporary names of one process apart; a name, not state. */
@@ -43,9 +43,15 @@ async function openTemporary(target: string): Promise<{ temporary: string; handl
 /**
  * Replaces a file as a whole or not at all: a temporary file in the same folder, fsync, rename, fsync of the folder.
  * @param chunks the content, in order
+ * @param isStillWanted asked at the last moment; when not, nothing is replaced
+ * @returns whether it was replaced
  * @throws the system's error; the old file is then as it was and nothing of the new one is left
  */
-export async function replaceFile(target: string, chunks: readonly (string | Uint8Array)[]): Promise<void> {
+export async function replaceFile(
+  target: string,
+  chunks: readonly (string | Uint8Array)[],
+  isStillWanted: () => Promise<boolean> = async () => true,
+): Promise<boolean> {
   const { temporary, handle } = await openTemporary(target);
   try {
     try {
@@ -54,12 +60,17 @@ export async function replaceFile(target: string, chunks: readonly (string | Uin
     } finally {
       await handle.close();
     }
+    if (!(await isStillWanted())) {
+      await rm(temporary, { force: true });
+      return false;
+    }
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
   await syncFolder(path.dirname(target));
+  return true;
 }
 
 /**
@@ -77,6 +88,28 @@ export async function underFreeName<T>(wanted: string, make: (name: string) => P
       if (!isTaken(error)) throw error;
     }
   }
+}
+
+/**
+ * Moves something damaged out of its place, to `<name>.damaged-<time>`, over nothing. Nothing is ever deleted.
+ * @param now epoch seconds
+ * @returns the new name
+ */
+export async function moveAside(place: string, now: number): Promise<string> {
+  const isDirectory = (await stat(place)).isDirectory();
+  // A rename replaces what it finds, so the name is taken first, by something empty of the same kind.
+  const [aside] = await underFreeName(`${place}.damaged-${Math.floor(now)}`, async (name) => {
+    if (isDirectory) await mkdir(name, { mode: 0o700 });
+    else await (await open(name, 'wx', 0o600)).close();
+  });
+  try {
+    await rename(place, aside);
+  } catch (error) {
+    await rm(aside, { recursive: isDirectory, force: true });
+    throw error;
+  }
+  await syncFolder(path.dirname(place));
+  return aside;
 }
 
 const isTaken = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EEXIST';

@@ -224,9 +224,21 @@ async function copyWhole(
     }
     await syncFolder(path.dirname(target));
     return 'copied';
+  } catch (error) {
+    if (error instanceof SourceBroken) return 'gone';
+    throw error;
   } finally {
     await source.close();
   }
+}
+
+/** The source cannot be read on: no failure of our own disk. */
+class SourceBroken extends Error {
+  override name = 'SourceBroken';
+}
+
+function broken(cause: unknown): never {
+  throw new SourceBroken('the source cannot be read', { cause });
 }
 
 async function writeCopy(
@@ -238,13 +250,13 @@ async function writeCopy(
   const copy = await open(temporary, 'wx', 0o600);
   try {
     if (change) {
-      for await (const line of source.readLines({ autoClose: false })) await copy.write(`${change(line)}\n`);
+      for await (const line of source.readLines({ autoClose: false })) await copy.appendFile(`${change(line)}\n`);
     } else {
       const buffer = Buffer.allocUnsafe(262_144);
       for (let at = 0; ; ) {
-        const { bytesRead } = await source.read(buffer, 0, buffer.length, at);
+        const { bytesRead } = await source.read(buffer, 0, buffer.length, at).catch(broken);
         if (bytesRead === 0) break;
-        await copy.write(buffer, 0, bytesRead, at);
+        await copy.appendFile(buffer.subarray(0, bytesRead));
         at += bytesRead;
       }
     }
@@ -253,3 +265,6 @@ async function writeCopy(
     await copy.close();
   }
 }
+
+/** Removes a folder of ours with what is in it; one that is not there is removed already. */
+export const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });

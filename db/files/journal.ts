@@ -5,12 +5,13 @@
  * never leaves a broken line in the middle. The reader stops at the first line that is not the next event and says so.
  * Journals of another program (version 1) stand in the same place; they are read, and never written (JO5).
  */
-import { type FileHandle, open, readFile, rm, truncate } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, open, readFile, rm, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunEvent, StampedEvent, TerminalState } from '../../server/core/events.ts';
 import { type ForeignText, parseForeign } from '../../server/core/foreign-journal/records.ts';
 import { isRunId } from '../../server/core/ids.ts';
-import { isMissing, makeFolder, syncFolder, underFreeName } from './atomic.ts';
+import { isMissing, makeFolder, moveAside, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 export interface JournalRecord {
@@ -46,9 +47,15 @@ export interface JournalStore {
   /**
    * Opens a dead run's journal for its last line: copies what stands behind `validBytes` aside, cuts it off.
    * Makes the file when it is missing.
-   * @param now epoch seconds, for the name of the copy
+   * @param now epoch seconds, for the names of copies and of what is moved aside
+   * @returns besides, how many of the records that were read are still in the file
    */
-  reopen(sessionId: string, runId: string, read: JournalRead | null, now: number): Promise<JournalWriter>;
+  reopen(
+    sessionId: string,
+    runId: string,
+    read: JournalRead | null,
+    now: number,
+  ): Promise<{ writer: JournalWriter; kept: number }>;
   remove(sessionId: string, runId: string): Promise<void>;
   removeAll(sessionId: string): Promise<void>;
 }
@@ -130,13 +137,36 @@ async function copyTail(file: string, start: number, wanted: string): Promise<vo
   await syncFolder(path.dirname(name));
 }
 
+/** What is in a file; null when there is none, or something else in its place. */
 async function bytesOf(file: string): Promise<Buffer | null> {
   try {
-    return await readFile(file);
+    // What is no file (a pipe, say) must not hold up whoever looks.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      return (await handle.stat()).isFile() ? await handle.readFile() : null;
+    } finally {
+      await handle.close();
+    }
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;
   }
+}
+
+async function isThere(place: string): Promise<boolean> {
+  try {
+    await lstat(place);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+/** Makes a folder; what stands in its place and is none is moved aside. @param now epoch seconds */
+async function makePlace(folder: string, now: number): Promise<void> {
+  if ((await isThere(folder)) && !(await lstat(folder)).isDirectory()) await moveAside(folder, now);
+  await makeFolder(folder);
 }
 
 /** How `journalLine` begins a line. */
@@ -182,16 +212,17 @@ export function createJournalStore(paths: Paths): JournalStore {
 
     async reopen(sessionId, runId, read, now) {
       const file = paths.journal(sessionId, runId);
-      // Whoever comes here with a journal of another program has taken a run that is none of ours (JO5).
-      if (read?.records[0]?.line.startsWith(OURS) === false) throw new Error(`not a journal of ours: ${runId}`);
-      await makeFolder(path.dirname(file));
-      if (read && read.rest !== 'none') {
+      await makePlace(path.dirname(file), now);
+      // What we did not write is never written to (JO5): it is moved out of the way, like what is no file at all.
+      const isOurs = read !== null && read.records[0]?.line.startsWith(OURS) !== false;
+      if (!isOurs && (await isThere(file))) await moveAside(file, now);
+      if (isOurs && read.rest !== 'none') {
         await copyTail(file, read.validBytes, `${file}.torn-${Math.floor(now)}`);
         await truncate(file, read.validBytes);
       }
-      const handle = await open(file, read ? 'r+' : 'w+', 0o600);
+      const handle = await open(file, isOurs ? 'r+' : 'w+', 0o600);
       await syncFolder(path.dirname(file));
-      return createWriter(handle, read?.validBytes ?? 0);
+      return { writer: createWriter(handle, isOurs ? read.validBytes : 0), kept: isOurs ? read.records.length : 0 };
     },
 
     async remove(sessionId, runId) {

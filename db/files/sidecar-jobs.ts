@@ -2,7 +2,7 @@
  * The work on a long transcript that no thread with readers should do: reading and parsing its file, merging it with rows
  * of other programs. A worker thread does it (`sidecar-worker`), or whoever has none.
  */
-import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
 import { type Merged, type MergeRules, mergeRows } from './sidecar-merge.ts';
 import { type ParsedSidecar, parseSidecar } from './sidecar-text.ts';
@@ -21,7 +21,7 @@ export interface SidecarFile {
 
 export type ReadJob =
   | { kind: 'found'; sidecar: ParsedSidecar; identity: FileIdentity }
-  | { kind: 'damaged'; reason: string };
+  | { kind: 'damaged'; reason: string; identity: FileIdentity };
 
 /** Where the rows of the file come from: given with their values, or as the places of rows in a file that was read. */
 export type MergeSource =
@@ -37,7 +37,7 @@ export type ToThread =
 
 /** Opens a file and gives its bytes to `use`, with the identity of the very file that they are of. */
 function withFile<Made>(file: string, use: (bytes: Buffer, identity: FileIdentity) => Made): Made {
-  const handle = openSync(file, 'r');
+  const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     // Identity first: what is written meanwhile is another state, and is read again.
     const identity = identityOf(fstatSync(handle));
@@ -51,7 +51,7 @@ function withFile<Made>(file: string, use: (bytes: Buffer, identity: FileIdentit
 export const readJob = ({ sessionId, file }: SidecarFile): ReadJob =>
   withFile(file, (bytes, identity): ReadJob => {
     const sidecar = parseSidecar(sessionId, bytes);
-    if (typeof sidecar === 'string') return { kind: 'damaged', reason: sidecar };
+    if (typeof sidecar === 'string') return { kind: 'damaged', reason: sidecar, identity };
     return { kind: 'found', sidecar, identity };
   });
 

@@ -13,6 +13,8 @@ export interface MergeRules {
   fences: Fences;
   /** The run that is live anywhere: its output is shown by its events alone. */
   liveRunId: string | null;
+  /** Ids that rows had which are no part of the transcript any more. */
+  taken?: readonly string[];
 }
 
 export interface Merged {
@@ -28,8 +30,9 @@ export interface Merged {
   inactive: string[];
 }
 
-/** @param found the rows of the file; @param state those of the state DB */
-export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], rules: MergeRules): Merged {
+/** @param all the rows of the file; @param state those of the state DB */
+export function mergeRows(all: readonly RawRow[], state: readonly RawRow[], rules: MergeRules): Merged {
+  const found = withoutRepeatedIds(all);
   const result = reconcile({ sidecar: found, state, ...rules });
   const placed = result.rows.map((place) => {
     const twin = place.twin === null ? null : place.source === 'sidecar' ? state[place.twin] : found[place.twin];
@@ -39,6 +42,7 @@ export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], ru
   const ids = nameRows(
     placed.map((place) => place.row),
     hash,
+    rules.taken,
   );
   const [unnamed, namedAt]: [number[], number[]] = [[], []];
   const packer = createPacker();
@@ -77,6 +81,17 @@ export function mergeRows(found: readonly RawRow[], state: readonly RawRow[], ru
     const runId = typeof row.run_id === 'string' ? row.run_id : null;
     packer.add({ id, runId, role: row.role, plain: stored === undefined }, text.add(json), stored);
   }
+}
+
+/** An id names one row: where it comes again it names none. */
+function withoutRepeatedIds(rows: readonly RawRow[]): readonly RawRow[] {
+  const ids = new Set<string>();
+  return rows.map((row) => {
+    const id = foundId(row);
+    if (id !== null && ids.has(id)) return { ...withoutId(row), run_id: undefined };
+    if (id !== null) ids.add(id);
+    return row;
+  });
 }
 
 const withId = (row: RawRow, id: string): RawRow => (row.id === id ? row : { ...row, id });

@@ -3,8 +3,9 @@
  * sent, saved and given from one thread to another without being put together again. A row is cut from there when
  * somebody asks for its text.
  */
-import { PRIVATE_FIELDS } from '../../server/core/reconcile/private-fields.ts';
+import { isPrivateField } from '../../server/core/reconcile/private-fields.ts';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
+import { isWellTyped } from '../../server/core/reconcile/well-typed.ts';
 import type { Message } from '../../server/core/terms.ts';
 
 /** A row of a transcript, as text: what people see of it, and what the file has where that is another. */
@@ -32,8 +33,8 @@ export function toSidecarRow(message: Message): SidecarRow {
 
 /** Whether a row is as we write rows. */
 export function isPlain(row: RawRow): boolean {
-  if (typeof row.id !== 'string' || typeof row.content !== 'string' || typeof row.timestamp !== 'number') return false;
-  for (const key in row) if (key.startsWith('_') || PRIVATE_FIELDS.has(key)) return false;
+  if (typeof row.id !== 'string' || !isWellTyped(row)) return false;
+  for (const key in row) if (isPrivateField(key)) return false;
   return true;
 }
 

@@ -4,10 +4,12 @@
  * This is the files: what stands in them is `sidecar-text`, and how rows are kept in memory is `sidecar-rows`. A long file
  * is read by a thread of its own (`sidecar-thread`) where there is one.
  */
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
+import { isSessionId } from '../../server/core/ids.ts';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import { isMissing, makeFolder, replaceFile, syncFolder, underFreeName } from './atomic.ts';
+import { isMissing, makeFolder, moveAside, replaceFile } from './atomic.ts';
 import type { Paths } from './paths.ts';
 import { type FileIdentity, identityOf, type MergeSource, type ReadJob } from './sidecar-jobs.ts';
 import { type Merged, type MergeRules, mergeRows } from './sidecar-merge.ts';
@@ -28,7 +30,7 @@ export { type FileIdentity, type FoundRow, type Sidecar, type SidecarHeader, typ
 
 export type SidecarRead =
   | { kind: 'missing' }
-  | { kind: 'damaged'; reason: string }
+  | { kind: 'damaged'; reason: string; identity: FileIdentity }
   | { kind: 'found'; sidecar: Sidecar<FoundRow>; identity: FileIdentity };
 
 export interface SidecarStore {
@@ -36,10 +38,14 @@ export interface SidecarStore {
   identity(sessionId: string): Promise<FileIdentity | null>;
   /** @param meanwhile called when another thread is at it, so that the time can be used */
   read(sessionId: string, meanwhile?: () => void): Promise<SidecarRead>;
+  /** Ids of all sessions that have a file, in no order. */
+  ids(): Promise<string[]>;
   /** Only the fields before `messages`; null when the file is missing or damaged. */
   readHeader(sessionId: string): Promise<SidecarHeader | null>;
   /** Replaces the file (SC1, SC2). Returns its new identity. */
   save(sessionId: string, sidecar: Sidecar): Promise<FileIdentity>;
+  /** The same, but only over the file of this identity, or over none: null, and nothing replaced, when it is another. */
+  saveOver(sessionId: string, sidecar: Sidecar, expected: FileIdentity | null): Promise<FileIdentity | null>;
   /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
   remove(sessionId: string): Promise<void>;
@@ -79,30 +85,50 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
   /** Reads and parses a file: a long one elsewhere, so that this thread goes on. @throws the system's error */
   async function readFound(sessionId: string, meanwhile?: () => void): Promise<ReadJob> {
     const file = paths.sidecar(sessionId);
-    const handle = await open(file, 'r');
+    // What is no file (a pipe, say) must not hold up whoever looks.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       // Identity and content of the same file, whatever is renamed over it meanwhile.
       const stats = await handle.stat();
+      if (!stats.isFile() && !stats.isDirectory()) {
+        return { kind: 'damaged', reason: 'it is no file', identity: identityOf(stats) };
+      }
       const job = stats.size > LONG_BYTES ? await thread.read({ sessionId, file }, meanwhile) : null;
       if (job) return job;
       const sidecar = parseSidecar(sessionId, await handle.readFile());
       return typeof sidecar === 'string'
-        ? { kind: 'damaged', reason: sidecar }
+        ? { kind: 'damaged', reason: sidecar, identity: identityOf(stats) }
         : { kind: 'found', sidecar, identity: identityOf(stats) };
     } finally {
       await handle.close();
     }
   }
 
+  async function identityNow(sessionId: string): Promise<FileIdentity | null> {
+    try {
+      return identityOf(await stat(paths.sidecar(sessionId)));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Replaces the file. @returns its new identity; null when at the last moment it was not wanted any more */
+  async function replace(sessionId: string, sidecar: Sidecar, isStillWanted?: () => Promise<boolean>) {
+    const file = paths.sidecar(sessionId);
+    await makeFolder(paths.sessions);
+    const chunks: (string | Buffer)[] = [];
+    for (const chunk of serialiseSidecar(sidecar)) {
+      // A long transcript is put together in pieces, and others have their turn in between.
+      if (chunks.length > 2) await setImmediate();
+      chunks.push(chunk);
+    }
+    const isReplaced = await replaceFile(file, chunks, isStillWanted);
+    return isReplaced ? identityOf(await stat(file)) : null;
+  }
+
   return {
-    async identity(sessionId) {
-      try {
-        return identityOf(await stat(paths.sidecar(sessionId)));
-      } catch (error) {
-        if (isMissing(error)) return null;
-        throw error;
-      }
-    },
+    identity: identityNow,
 
     async read(sessionId, meanwhile) {
       try {
@@ -113,7 +139,21 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
         return { kind: 'found', sidecar: toSidecar(header, unpack(sidecar.rows), lazyTail(tail)), identity };
       } catch (error) {
         if (isMissing(error)) return { kind: 'missing' };
-        if (isFolder(error)) return { kind: 'damaged', reason: 'there is a folder in its place' };
+        if (!isFolder(error)) throw error;
+        const identity = identityOf(await stat(paths.sidecar(sessionId)));
+        return { kind: 'damaged', reason: 'there is a folder in its place', identity };
+      }
+    },
+
+    async ids() {
+      try {
+        const names = await readdir(paths.sessions);
+        return names.flatMap((name) => {
+          const id = name.endsWith('.json') ? name.slice(0, -'.json'.length) : '';
+          return isSessionId(id) ? [id] : [];
+        });
+      } catch (error) {
+        if (isMissing(error)) return [];
         throw error;
       }
     },
@@ -153,43 +193,19 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
       }
     },
 
-    async save(sessionId, sidecar) {
-      const file = paths.sidecar(sessionId);
-      await makeFolder(paths.sessions);
-      const chunks: (string | Buffer)[] = [];
-      for (const chunk of serialiseSidecar(sidecar)) {
-        // A long transcript is put together in pieces, and others have their turn in between.
-        if (chunks.length > 2) await setImmediate();
-        chunks.push(chunk);
-      }
-      await replaceFile(file, chunks);
-      return identityOf(await stat(file));
-    },
+    save: async (sessionId, sidecar) => (await replace(sessionId, sidecar))!,
 
-    async moveAside(sessionId, now) {
-      const file = paths.sidecar(sessionId);
-      const isDirectory = (await stat(file)).isDirectory();
-      // A rename replaces what it finds, so the place is taken first, by something empty of the same kind.
-      const [aside] = await underFreeName(`${file}.damaged-${Math.floor(now)}`, async (name) => {
-        if (isDirectory) await mkdir(name, 0o700);
-        else await (await open(name, 'wx', 0o600)).close();
-      });
-      try {
-        await rename(file, aside);
-      } catch (error) {
-        await rm(aside, { recursive: isDirectory, force: true });
-        throw error;
-      }
-      await syncFolder(paths.sessions);
-      return aside;
-    },
+    saveOver: (sessionId, sidecar, expected) =>
+      replace(sessionId, sidecar, async () => (await identityNow(sessionId)) === expected),
+
+    moveAside: (sessionId, now) => moveAside(paths.sidecar(sessionId), now),
 
     async remove(sessionId) {
       await rm(paths.sidecar(sessionId), { force: true });
     },
 
-    async merge(sessionId, { found, rows, stateCount, state, fences, liveRunId }) {
-      const rules = { fences, liveRunId };
+    async merge(sessionId, { found, rows, stateCount, state, fences, liveRunId, taken }) {
+      const rules = { fences, liveRunId, ...(taken ? { taken } : {}) };
       const isLong = rows.length + stateCount > LONG_ROWS;
       const merged = isLong ? await thread.merge(sourceOf(sessionId, found, rows), state(), rules) : null;
       if (merged) return mergedRows(merged);

@@ -73,7 +73,13 @@ export function parseSidecar(
   bytes: Buffer,
   onRaw?: (rows: readonly RawRow[]) => void,
 ): ParsedSidecar | string {
-  return parseLines(sessionId, bytes, onRaw) ?? parseWhole(sessionId, bytes.toString('utf8'), onRaw);
+  try {
+    return parseLines(sessionId, bytes, onRaw) ?? parseWhole(sessionId, bytes.toString('utf8'), onRaw);
+  } catch (error) {
+    // The stack has an end, and a text can be nested deeper.
+    if (error instanceof RangeError) return 'it is nested too deeply';
+    throw error;
+  }
 }
 
 /** A text as JSON; undefined when it is none. */
@@ -93,10 +99,16 @@ export function parseHeader(text: string): SidecarHeader | null {
   return (jsonOf(`${text}}`) as SidecarHeader | undefined) ?? null;
 }
 
-/** Adds a row. @param start where its text begins */
-function add(packer: Packer, row: RawRow, start: number): void {
-  const runId = typeof row.run_id === 'string' ? row.run_id : null;
-  packer.add({ id: foundId(row), runId, role: row.role, plain: isPlain(row) }, start);
+/** Adds rows. An id names one row: where it comes again it names none. */
+function createAdd(packer: Packer): (row: RawRow, start: number) => void {
+  const ids = new Set<string>();
+  return (row, start) => {
+    const runId = typeof row.run_id === 'string' ? row.run_id : null;
+    const id = foundId(row);
+    const isNew = id !== null && !ids.has(id);
+    if (isNew) ids.add(id);
+    packer.add({ id: isNew ? id : null, runId, role: row.role, plain: isNew && isPlain(row) }, start);
+  };
 }
 
 const isRow = (value: unknown): value is RawRow => isObject(value) && typeof value.role === 'string';
@@ -112,7 +124,7 @@ export function parseWhole(
   text: string,
   onRaw?: (rows: readonly RawRow[]) => void,
 ): ParsedSidecar | string {
-  const value = jsonOf(text);
+  const value = jsonOf(text.replace(/^\uFEFF/, ''));
   if (value === undefined) return text.trim() === '' ? 'the file is empty' : 'the file is not JSON';
   if (!isObject(value) || Array.isArray(value)) return 'the file is not a JSON object';
   const fields = Object.entries(value);
@@ -122,10 +134,11 @@ export function parseWhole(
   const header = Object.fromEntries(fields.slice(0, at)) as SidecarHeader;
   if (header.session_id !== sessionId) return `it is of session ${JSON.stringify(header.session_id)}`;
   const packer = createPacker();
+  const add = createAdd(packer);
   const rows = createRowText(text.length);
   for (const [place, row] of messages.entries()) {
     if (!isRow(row)) return `row ${place} is not a message`;
-    add(packer, row, rows.add(JSON.stringify(row)));
+    add(row, rows.add(JSON.stringify(row)));
   }
   onRaw?.(messages);
   const packed = packer.done(rows.bytes.subarray(0, rows.end));
@@ -141,6 +154,7 @@ function parseLines(sessionId: string, bytes: Buffer, onRaw?: (rows: readonly Ra
   if (header?.session_id !== sessionId || Object.hasOwn(header, 'messages')) return null;
   const first = mark + MARK.length;
   const packer = createPacker();
+  const add = createAdd(packer);
   const begin = first + BEGIN.length;
   let end = begin;
   const raws: RawRow[] = [];
@@ -154,7 +168,7 @@ function parseLines(sessionId: string, bytes: Buffer, onRaw?: (rows: readonly Ra
     end = more ? at - 1 : at;
     const row = jsonOf(bytes.toString('utf8', start, end));
     if (!isRow(row)) return null;
-    add(packer, row, start - begin);
+    add(row, start - begin);
     if (onRaw) raws.push(row);
   }
   if (at > first) {

@@ -46,6 +46,8 @@ interface Opened extends OpenForeign {
   copyOf: string | null;
   copy: string | null;
   dataVersion(): number;
+  /** Tells this connection from those before it. */
+  number: number;
 }
 
 /** Tries of a step that finds the database locked, and the pause between them (milliseconds): two seconds in all. */
@@ -56,7 +58,7 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
   let opened: Opened | null = null;
   let opening: Promise<Opened | null> | null = null;
   let closed = false;
-  let copied = 0;
+  let connections = 0;
 
   const drop = async (): Promise<void> => {
     const gone = opened;
@@ -75,11 +77,12 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
     const place = await lookAtDatabase(file);
     if (opened && isCurrent(opened, place)) return opened;
     await drop();
+    connections += 1;
     if (place.file === null || closed) return null;
     const inUse = place.hasWal && place.hasSharedMemory;
     if (!inUse && (place.hasWal || (await keepsWal(file)))) return openCopy(place);
     try {
-      opened = openAt(file, place.file);
+      opened = openAt(file, place.file, connections);
     } catch (error) {
       // The shared memory may be another user's: what is committed can be read all the same.
       if (!inUse || !(error instanceof Database.SqliteError) || !/^SQLITE_(CANTOPEN|READONLY)/.test(error.code)) {
@@ -91,13 +94,12 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
   }
 
   async function openCopy(place: DatabasePlace): Promise<Opened | null> {
-    copied += 1;
-    const copy = await copyDatabase(file, copies, `foreign.db.tmp.${process.pid}.${copied}`);
+    const copy = await copyDatabase(file, copies, `foreign.db.tmp.${process.pid}.${connections}`);
     // Its program has just begun or ended: the next step finds it as it is then.
     if (copy === null) throw new StorageTrouble('busy', null);
     try {
       if (place.hasWal) foldWal(copy);
-      opened = { ...openAt(copy, place.file!), copyOf: place.state, copy };
+      opened = { ...openAt(copy, place.file!, connections), copyOf: place.state, copy };
     } finally {
       // Open it stays readable; and whatever ends this process leaves nothing behind.
       await removeCopy(copy);
@@ -117,7 +119,8 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
       try {
         return await attempt();
       } catch (error) {
-        const kind = storageTroubleKind(error);
+        // Tables of a make that nobody here has seen are as good as none.
+        const kind = storageTroubleKind(error) ?? (error instanceof Database.SqliteError ? 'unavailable' : null);
         if (kind === null) throw error;
         if (kind !== 'busy' || tries >= TRIES) throw new StorageTrouble(kind, error);
       }
@@ -135,7 +138,8 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
     version: () =>
       patiently(async () => {
         const open = await current();
-        return open && `${open.file} ${open.copyOf ?? ''} ${open.dataVersion()}`;
+        // Each connection counts for itself.
+        return open && `${open.number} ${open.dataVersion()}`;
       }),
 
     async close() {
@@ -157,7 +161,7 @@ function foldWal(copy: string): void {
 }
 
 /** @param path what is opened; @param file the identity of the original */
-function openAt(path: string, file: string): Opened {
+function openAt(path: string, file: string, number: number): Opened {
   const sqlite = new Database(path, { readonly: true, fileMustExist: true, timeout: 0 });
   try {
     const statements = new Map<string, Database.Statement>();
@@ -173,6 +177,7 @@ function openAt(path: string, file: string): Opened {
         statements.set(text, statement);
         return statement;
       },
+      number,
       dataVersion: () => dataVersion.get() as number,
     };
   } catch (error) {

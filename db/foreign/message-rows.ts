@@ -71,24 +71,34 @@ export async function rowMark(connection: ForeignConnection, sessionId: string):
   return { count, last: last ?? 0 };
 }
 
+/** Rows whose places one step takes. */
+const PLACES = 5_000;
+
 /** Where the shown rows of a session stand, in the order in which they are to be shown. */
 async function placesOf(connection: ForeignConnection, sessionId: string): Promise<number[]> {
-  const places = await connection.use((db) => {
-    if (!isReadable(db)) return [];
-    const { messages } = db.columns;
-    const has = (name: string) => messages.has(name);
-    const identity = has('display_identity') ? 'hex(display_identity)' : "''";
-    const fields = [
-      'rowid AS row',
-      `${has('display_identity') ? `CASE WHEN display_identity IS NULL THEN NULL ELSE ${identity} END` : 'NULL'} AS identity`,
-      columnOr(messages, 'display_order'),
-      columnOr(messages, 'active', '1'),
-      columnOr(messages, '_compressed_summary', '0'),
-    ];
-    const text = `SELECT ${fields.join(', ')} FROM messages WHERE session_id = ? AND ${shownOf(messages)} ORDER BY rowid`;
-    return db.prepare(text).all(sessionId) as Values[];
-  });
-  return inOrder(places ?? []);
+  const places: Values[] = [];
+  for (let after = Number.MIN_SAFE_INTEGER, more = true; more; ) {
+    const from = after;
+    const step = await connection.use((db) => {
+      if (!isReadable(db)) return [];
+      const { messages } = db.columns;
+      const identity = messages.has('display_identity') ? 'hex(display_identity)' : "''";
+      const fields = [
+        `nullif(${identity}, '') AS identity`,
+        columnOr(messages, 'display_order'),
+        columnOr(messages, 'active', '1'),
+        columnOr(messages, '_compressed_summary', '0'),
+      ];
+      const text = `SELECT rowid AS row, ${fields.join(', ')} FROM messages
+        WHERE session_id = ? AND rowid > ? AND ${shownOf(messages)} ORDER BY rowid LIMIT ${PLACES}`;
+      return db.prepare(text).all(sessionId, from) as Values[];
+    });
+    for (const place of step ?? []) places.push(place);
+    more = step?.length === PLACES;
+    after = (places.at(-1)?.row as number | undefined) ?? after;
+    if (more) await nextTurn();
+  }
+  return inOrder(places);
 }
 
 function inOrder(rows: readonly Values[]): number[] {

@@ -60,7 +60,7 @@ async function byIndex(
         .prepare(
           `SELECT m.rowid AS row, m.session_id, m.role, m.content, ${messages.has('timestamp') ? 'm.timestamp' : 'NULL AS timestamp'}
           FROM messages_fts f JOIN messages m ON m.rowid = f.rowid
-          WHERE messages_fts MATCH ? AND ${shownOf(messages, 'm.')} ORDER BY rank, m.rowid DESC LIMIT ?`,
+          WHERE messages_fts MATCH ? AND ${shownOf(messages, 'm.')} ORDER BY f.rowid DESC LIMIT ?`,
         )
         .all(`{content} : ${match}`, limit) as Values[];
       return rows.map((row) => toHit(row, words));

@@ -4,11 +4,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isSessionId } from '../../server/core/ids.ts';
-import type { StateSummary } from '../files/foreign/summary.ts';
+import { isHiddenSource, type StateSummary } from '../files/foreign/summary.ts';
 import type { ForeignConnection, OpenForeign } from './connection.ts';
-
-/** Sources of helpers, jobs and boards: no conversation of a person. */
-const HIDDEN_SOURCES = /^(tool|cron|kanban|subagent|delegate|background)([_:.-]|$)/;
 
 const WANTED = [
   'source',
@@ -95,7 +92,7 @@ function toSummary(values: Values): StateSummary | null {
       ...(cost !== null && cost >= 0 ? { cost_usd: cost } : {}),
     },
     kind,
-    hidden: values.hidden === 1 || HIDDEN_SOURCES.test(source) || kind === 'child',
+    hidden: values.hidden === 1 || isHiddenSource(source) || kind === 'child',
     mark: JSON.stringify([values.message_count, values.rewind_count, values.ended_at, values.end_reason]),
   };
 }
@@ -106,7 +103,7 @@ function kindOf(values: Values, source: string): StateSummary['kind'] {
   const markers = markersOf(values.model_config);
   if (markers.has('_branched_from') || values.parent_end === 'branched') return 'branch';
   if (markers.has('_reset_from')) return 'reset';
-  if (markers.has('_delegate_from') || HIDDEN_SOURCES.test(source)) return 'child';
+  if (markers.has('_delegate_from') || isHiddenSource(source)) return 'child';
   if (values.parent_end !== 'compression') return 'child';
   // Helpers of the parent began before it ended.
   const [started, ended] = [numberIn(values.started_at), numberIn(values.parent_ended)];

@@ -28,7 +28,7 @@ export interface ForeignStateDb {
    * `_state_db_row_id` is their row number. @throws StorageTrouble
    */
   rows(sessionId: string): AsyncGenerator<RawRow[]>;
-  /** Sessions that have said something, best first where there is a usable index. @throws StorageTrouble */
+  /** Rows that say something, newest first: to rank a common word is to look at all of its rows. @throws StorageTrouble */
   search(q: string, limit: number): Promise<ForeignHit[]>;
   close(): Promise<void>;
 }

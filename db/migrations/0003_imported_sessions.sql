@@ -5,6 +5,7 @@ CREATE TABLE `imported_sessions` (
 	`digest` text NOT NULL,
 	`seen` text NOT NULL,
 	`row_count` integer NOT NULL,
+	`last_row` integer NOT NULL,
 	`edit_number` integer DEFAULT 0 NOT NULL,
 	`files_done` integer DEFAULT false NOT NULL,
 	`imported_at` real NOT NULL,

@@ -3,6 +3,7 @@
  * payload give the first receipt again, whatever its state (AD2).
  */
 import { createHash } from 'node:crypto';
+import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { AdmitOutcome, Cut, NewAdmission, Stores } from '../../db/stores.ts';
 import type { Admission, Mode } from '../core/terms.ts';
 import { utf8Length, wellFormed } from '../core/text.ts';
@@ -50,16 +51,41 @@ export interface AdmitParts {
 /** Longest prompt, in bytes of UTF-8. */
 export const MAX_PROMPT_BYTES = 1_048_576;
 
+type Limits = Parameters<Stores['admissions']['admit']>[1];
+
 export type Admit = (submission: Submission) => Promise<Admission>;
 
 /** @throws AppError for every refusal of the catalogue; nothing is stored then */
 export function createAdmit(parts: AdmitParts): Admit {
   const { stores, registry, leases } = parts;
+
+  const found = ({ principal_id, session_id, request_id }: NewAdmission): Promise<Admission | null> =>
+    stores.admissions.byRequest(principal_id, session_id, request_id);
+
+  /** While the server stops nothing new is accepted; what was accepted has its receipt as ever (AD2). */
+  async function repeated(input: NewAdmission): Promise<Admission> {
+    const existing = await found(input);
+    if (!existing) throw new AppError('draining');
+    if (existing.digest !== input.digest) throw new AppError('admission_conflict');
+    return existing;
+  }
+
+  /** Admits. A commit that reported failure may have happened: it is looked for before anybody is told that it failed. */
+  async function admitOnce(input: NewAdmission, limits: Limits): Promise<AdmitOutcome> {
+    try {
+      return await stores.admissions.admit(input, limits);
+    } catch (error) {
+      if (storageTroubleKind(error) === null) throw error;
+      const admission = await found(input).catch(() => null);
+      if (admission?.admission_id !== input.admission_id) throw error;
+      return { kind: 'admitted', admission };
+    }
+  }
+
   return async (submission) => {
     const { sessionId, attachments, mode, retry } = submission;
     const text = wellFormed(submission.text);
     checkPayload(text, attachments, mode);
-    if (parts.isDraining()) throw new AppError('draining');
     const input: NewAdmission = {
       admission_id: parts.newId(),
       request_id: submission.requestId ?? parts.newId(),
@@ -72,13 +98,15 @@ export function createAdmit(parts: AdmitParts): Admit {
       digest: retry ? RETRY_DIGEST : digestOf(text, attachments, mode),
       now: parts.now(),
     };
+    if (parts.isDraining()) return repeated(input);
     const release = registry.hold(sessionId);
     try {
       const lease = leases.request(registry.open(sessionId));
       const limits = { maxQueued: parts.maxQueued, lease, ...(retry && { cut: retry.cut }) };
-      const outcome = await stores.admissions.admit(input, limits);
+      const outcome = await admitOnce(input, limits);
       const admission = admitted(outcome, sessionId);
-      if (outcome.kind === 'admitted') {
+      // A repeat of its own ids is no repeat: the first try of this very write had happened after all.
+      if (admission.admission_id === input.admission_id) {
         parts.reached('admitted');
         await retry?.follow();
         parts.onChange(sessionId, 'queued');

@@ -2,6 +2,7 @@
  * The drain: one task for each session that has something to do. It claims the head of the queue that it checked, or
  * nothing (CL1, CL2), runs it to its end, and goes on until nothing waits. Arming it while it works is never lost.
  */
+import { fenceOf } from '../../db/admission-store.ts';
 import type { Stores } from '../../db/stores.ts';
 import { headOf } from '../core/admission-rules.ts';
 import type { Admission } from '../core/terms.ts';
@@ -35,8 +36,14 @@ export interface Drain {
   arm(sessionId: string): void;
   /** Something may be to do that nobody here has been told of; a task that works already sees it by itself. */
   wake(sessionId: string): void;
-  /** Resolves when the session's task has ended or its next run has begun. */
+  /** Resolves when the session's task has ended, its next run has begun, or its head is being checked. */
   begun(sessionId: string): Promise<void>;
+  /**
+   * Stops the run of the head that is being checked as soon as it has begun, and no other (CL6): a check may take long,
+   * and who presses stop does not wait for it.
+   * @returns the admission that was meant; null when none is being checked
+   */
+  stopHead(sessionId: string): string | null;
   /** Resolves when the session's task, if it has one, has ended. */
   ended(sessionId: string): Promise<void>;
   /** Claims nothing any more. Running turns go on. */
@@ -47,10 +54,14 @@ export interface Drain {
   idle(): Promise<void>;
 }
 
+type Claim = Awaited<ReturnType<Stores['admissions']['claim']>>;
+
 interface Task {
   again: boolean;
   done: Promise<void>;
-  /** Told when a run begins. */
+  /** The head between the beginning of its check and its run, and whether its run is to be stopped at once. */
+  head: { admissionId: string; stopped: boolean } | null;
+  /** Told when a run begins or the check of its prompt does. */
   begun: (() => void)[];
 }
 
@@ -59,11 +70,21 @@ export function createDrain(parts: DrainParts): Drain {
   const tasks = new Map<string, Task>();
   let stopped = false;
 
+  const tellBegun = (task: Task): void => {
+    for (const tell of task.begun.splice(0)) tell();
+  };
+
   /** Takes the head and runs it; false when there is nothing more to do for now. */
   async function step(sessionId: string, task: Task): Promise<boolean> {
     const live = registry.open(sessionId);
     await parts.recover(sessionId);
-    const session = await persist('read the queue', () => stores.sessions.get(sessionId));
+    /** An arming before the queue or its head is read is answered by that read: one check for each head and arming. */
+    const read = <T>(what: string, look: () => Promise<T>): Promise<T> =>
+      persist(what, () => {
+        task.again = false;
+        return look();
+      });
+    const session = await read('read the queue', () => stores.sessions.get(sessionId));
     if (!session || session.open.length === 0) {
       live.paused = null;
       await persist('lease', () => leases.releaseIdle(live));
@@ -72,8 +93,10 @@ export function createDrain(parts: DrainParts): Drain {
     const head = headOf(session.open);
     if (head.kind !== 'queued') return false;
     if ((await persist('lease', () => leases.acquire(live))) !== 'granted') return false;
-    const admission = await persist('read the head', () => stores.admissions.get(sessionId, head.admissionId));
+    const admission = await read('read the head', () => stores.admissions.get(sessionId, head.admissionId));
     if (admission?.status !== 'queued') return true;
+    task.head = { admissionId: admission.admission_id, stopped: false };
+    tellBegun(task);
     const verdict = await parts.check(admission);
     if (stopped) return false;
     if (verdict !== 'ok') {
@@ -84,7 +107,7 @@ export function createDrain(parts: DrainParts): Drain {
     }
     live.paused = null;
     const by = { epoch: parts.epoch, now: now() };
-    const claim = await persist('claim', () => stores.admissions.claim(sessionId, head.admissionId, by));
+    const claim = await persist('claim', () => claimOnce(admission, by));
     if (claim.kind === 'moved') return true;
     if (claim.kind === 'blocked') return false;
     const run: LiveRun = {
@@ -99,30 +122,43 @@ export function createDrain(parts: DrainParts): Drain {
     };
     live.run = run;
     live.lastGeneration = run.generation;
-    for (const tell of task.begun.splice(0)) tell();
+    if (task.head.stopped) run.stop.abort();
+    task.head = null;
+    tellBegun(task);
     await parts.runTurn(live, run, claim.fence, claim.admission);
     return true;
+  }
+
+  /** Claims the head. A claim that reported failure may have happened: then it stands in the way of itself. */
+  async function claimOnce(admission: Admission, by: { epoch: number; now: number }): Promise<Claim> {
+    const { session_id: sessionId, admission_id: admissionId } = admission;
+    const claim = await stores.admissions.claim(sessionId, admissionId, by);
+    if (claim.kind !== 'blocked') return claim;
+    const found = await stores.admissions.get(sessionId, admissionId);
+    if (found?.status !== 'started' || found.epoch !== by.epoch) return claim;
+    return { kind: 'claimed', admission: found, fence: fenceOf(found) };
   }
 
   async function work(sessionId: string, task: Task): Promise<void> {
     const release = registry.hold(sessionId);
     try {
-      do {
-        // An arming before the head is read is answered by that read: one check for each head and arming.
-        task.again = false;
-      } while (!stopped && ((await step(sessionId, task)) || task.again));
+      while (!stopped && ((await step(sessionId, task)) || task.again)) task.head = null;
     } catch (error) {
-      if (!(error instanceof GaveUp)) log.error({ err: error, session_id: sessionId }, 'the drain of a session failed');
+      if (!(error instanceof GaveUp)) {
+        log.error({ err: error, session_id: sessionId }, 'the drain of a session failed');
+        registry.open(sessionId).paused = 'internal'; // Nobody waits for what does not move.
+        parts.onPaused(sessionId);
+      }
     } finally {
       tasks.delete(sessionId);
-      for (const tell of task.begun.splice(0)) tell();
+      tellBegun(task);
       release();
     }
   }
 
   const wake = (sessionId: string): void => {
     if (stopped || tasks.has(sessionId)) return;
-    const task: Task = { again: false, begun: [], done: Promise.resolve() };
+    const task: Task = { again: false, head: null, begun: [], done: Promise.resolve() };
     tasks.set(sessionId, task);
     task.done = work(sessionId, task);
   };
@@ -138,8 +174,15 @@ export function createDrain(parts: DrainParts): Drain {
 
     async begun(sessionId) {
       const task = tasks.get(sessionId);
-      if (!task || registry.peek(sessionId)?.run) return;
+      if (!task || task.head || registry.peek(sessionId)?.run) return;
       await new Promise<void>((resolve) => task.begun.push(resolve));
+    },
+
+    stopHead(sessionId) {
+      const head = tasks.get(sessionId)?.head;
+      if (!head) return null;
+      head.stopped = true;
+      return head.admissionId;
     },
 
     async ended(sessionId) {

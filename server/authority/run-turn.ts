@@ -7,7 +7,7 @@
  */
 import type { JournalStore } from '../../db/files/journal.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
-import type { Fence, SessionRow, Stores } from '../../db/stores.ts';
+import type { Fence, SessionRow, Settlement, Stores } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
 import { promptRow } from '../core/prompt-row.ts';
 import type { Admission, Message } from '../core/terms.ts';
@@ -20,8 +20,9 @@ import { createRunLog, type RunLog } from '../live/run-log.ts';
 import type { Runner, Turn } from '../runners/runner.ts';
 import { historyOf } from '../sessions/model-context.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
+import type { PendingTurn } from '../sessions/sidecar-header.ts';
 import type { Titles } from '../sessions/titles.ts';
-import type { PendingTurn, Transcripts } from '../sessions/transcripts.ts';
+import type { Transcripts } from '../sessions/transcripts.ts';
 import { consume } from './consume.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import { GaveUp, type Persist } from './persist.ts';
@@ -57,8 +58,10 @@ export type RunTurn = (live: LiveSession, run: LiveRun, fence: Fence, admission:
 export function createRunTurn(parts: RunTurnParts): RunTurn {
   const { stores, journals, transcripts, lock, leases, persist, reached, now, log } = parts;
 
-  const saveSidecar = (sessionId: string, rows: readonly Message[], pending: PendingTurn | null) =>
-    persist('sidecar', () => lock(sessionId, () => transcripts.save(sessionId, { rows, pending, now: now() })));
+  const saveSidecar = (run: LiveRun, sessionId: string, rows: readonly Message[], pending: PendingTurn | null) =>
+    persist('sidecar', () =>
+      lock(sessionId, () => transcripts.save(sessionId, { rows, pending, now: now(), runId: run.runId })),
+    );
 
   async function openLog(live: LiveSession, fence: Fence, commit: (rows: Message[]) => void): Promise<RunLog> {
     const { session_id: sessionId, run_id: runId } = fence;
@@ -137,6 +140,16 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     }
   }
 
+  /** Settles. A settle that reported failure may have happened: then it is its own deed that fences it off. */
+  async function settleOnce(settlement: Settlement): Promise<'settled' | 'fenced'> {
+    const settled = await stores.admissions.settle(settlement);
+    if (settled === 'settled') return settled;
+    const { fence, outcome, last_seq } = settlement;
+    const found = await stores.admissions.get(fence.session_id, fence.admission_id);
+    const isOwn = found?.epoch === fence.epoch && found.generation === fence.generation;
+    return isOwn && found.outcome === outcome && found.last_seq === last_seq ? 'settled' : 'fenced';
+  }
+
   /** The way of a run. `fenced` when it lost its claim: nothing was settled. */
   async function execute(live: LiveSession, run: LiveRun, fence: Fence, admission: Admission) {
     const { sessionId } = live;
@@ -146,7 +159,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     await giveTitle(session, text);
     parts.onChange(sessionId, 'started');
     const pending = { runId: run.runId, text, attachments, startedAt: run.startedAt };
-    await saveSidecar(sessionId, [promptRow(admission, run.startedAt)], pending);
+    await saveSidecar(run, sessionId, [promptRow(admission, run.startedAt)], pending);
     reached('pending-saved');
 
     const committer = rowCommitter(fence, run);
@@ -182,7 +195,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     const sealed = await runLog.seal(complete);
     reached('journal-sealed');
     const settled = await persist('settle', () =>
-      stores.admissions.settle({
+      settleOnce({
         fence,
         outcome,
         error,
@@ -195,7 +208,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     );
     if (settled === 'fenced') return 'fenced';
     reached('settled');
-    await saveSidecar(sessionId, rows, null);
+    await saveSidecar(run, sessionId, rows, null);
     reached('sidecar-saved');
     await persist('lease', () => leases.releaseIdle(live));
     runLog.publishTerminal();
@@ -207,6 +220,8 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     const { admissionId } = run;
     log.error({ err: why, admission_id: admissionId, session_id: live.sessionId }, 'a turn is left unknown');
     await persist('mark unknown', () => stores.admissions.markUnknown(admissionId));
+    // What was read while the run was live left its output out.
+    transcripts.forget(live.sessionId);
     live.abandonRun(run.runId);
   }
 

@@ -5,13 +5,19 @@ import { AppError } from '../errors.ts';
 import { notOwned } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Completions } from './completions.ts';
+import type { Doubts } from './doubts.ts';
 import type { Drain } from './drain.ts';
+import type { ResolveUnknown } from './resolve-unknown.ts';
 
 export interface StopParts {
   stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs'>;
   registry: LiveRegistry;
   drain: Drain;
   completions: Completions;
+  doubts: Doubts;
+  resolveUnknown: ResolveUnknown;
+  /** Frees what only a prompt that will never run has kept. It may fail, and is done again by the same call again. */
+  release?(admission: Admission): Promise<void>;
   /** Whether something happens within the time that a request may take. */
   within(event: Promise<void>): Promise<boolean>;
   now(): number;
@@ -30,16 +36,41 @@ export interface Stop {
   resolve(sessionId: string, admissionId: string): Promise<Admission>;
 }
 
-export function createStop({ stores, registry, drain, completions, within, now, onChange }: StopParts): Stop {
+export function createStop(parts: StopParts): Stop {
+  const { stores, registry, drain, completions, doubts, within, now, onChange } = parts;
+
   async function cancel(sessionId: string, admissionId: string): Promise<Admission> {
-    const outcome = await stores.admissions.cancel(sessionId, admissionId, now());
+    const write = () => stores.admissions.cancel(sessionId, admissionId, now());
+    const outcome = await doubts.during([admissionId], write, lookFor(sessionId));
     if (outcome.kind === 'not_found') throw new AppError('prompt_not_found');
     if (outcome.kind === 'stale_generation') {
       throw new AppError('stale_generation', 'This prompt has started. Interrupt the session to stop it.');
     }
     if (outcome.kind === 'unknown_execution') throw new AppError('unknown_execution');
-    if (outcome.kind === 'cancelled') tellCancelled(sessionId, [outcome.admission]);
-    return outcome.admission;
+    const { admission } = outcome;
+    const isUntold = doubts.take(admissionId);
+    if (outcome.kind === 'cancelled' || (isUntold && isCancelled(admission))) tellCancelled(sessionId, [admission]);
+    // Behind the completion, so that its failure withholds nothing; the same call again tries it again.
+    if (isCancelled(admission)) await parts.release?.(admission);
+    return admission;
+  }
+
+  /** Tells of a cancelled prompt whose cancelling had reported failure, unless somebody has. */
+  const lookFor = (sessionId: string) => async (admissionId: string) => {
+    const admission = await stores.admissions.get(sessionId, admissionId);
+    if (doubts.take(admissionId) && admission && isCancelled(admission)) tellCancelled(sessionId, [admission]);
+  };
+
+  /** Cancels all that wait. */
+  async function clear(sessionId: string): Promise<Admission[]> {
+    const session = await stores.sessions.get(sessionId);
+    const waiting = session?.open.filter((row) => row.status === 'queued').map((row) => row.admission_id) ?? [];
+    const write = () => stores.admissions.cancelQueued(sessionId, now());
+    const cancelled = await doubts.during(waiting, write, lookFor(sessionId));
+    for (const { admission_id } of cancelled) doubts.take(admission_id);
+    tellCancelled(sessionId, cancelled);
+    for (const admission of cancelled) await parts.release?.(admission);
+    return cancelled;
   }
 
   /** Each of them is told its one end, and the queue behind them moves. */
@@ -62,30 +93,36 @@ export function createStop({ stores, registry, drain, completions, within, now, 
       const session = await stores.sessions.get(sessionId);
       if (!session) throw new AppError('session_not_found');
       const run = registry.peek(sessionId)?.run;
-      const current = run?.generation ?? session.generation;
+      const started = session.open.find((row) => row.status === 'started');
+      // A head that is checked has no run yet, and one that was claimed this moment neither.
+      const isMeant = generation === null || (started !== undefined && generation === session.generation);
+      const head = !run && isMeant ? drain.stopHead(sessionId) : null;
+      const next = session.generation + (started?.admission_id === head ? 0 : 1);
+      const current = run?.generation ?? (head === null ? session.generation : next);
       if (generation !== null && generation !== current) {
         throw new AppError('stale_generation', undefined, { generation: current });
       }
-      const started = session.open.find((row) => row.status === 'started');
-      if (!run && started) {
+      if (!run && head === null && started) {
         throw notOwned(sessionId, (await stores.epochs.process(started.epoch!)) ?? { pid: 0 });
       }
       if (!run?.agentEnded) run?.stop.abort();
-      if (clearQueue) tellCancelled(sessionId, await stores.admissions.cancelQueued(sessionId, now()));
-      return { status: run && !run.agentEnded ? 'interrupted' : 'idle', generation: current };
+      const cancelled = clearQueue ? await clear(sessionId) : [];
+      const isStopped = run ? !run.agentEnded : head !== null && cancelled.every((one) => one.admission_id !== head);
+      return {
+        status: isStopped ? 'interrupted' : 'idle',
+        generation: isStopped || run ? current : session.generation,
+      };
     },
 
     async resolve(sessionId, admissionId) {
-      const outcome = await stores.admissions.resolve(sessionId, admissionId, now());
+      const outcome = await parts.resolveUnknown(sessionId, admissionId);
       if (outcome.kind === 'not_found') throw new AppError('prompt_not_found');
-      if (outcome.kind === 'resolved') {
-        completions.settle(admissionId);
-        onChange(sessionId, 'resolved');
-        drain.arm(sessionId);
-      } else if (outcome.admission.status !== 'terminal') {
+      if (outcome.admission.status !== 'terminal') {
         throw new AppError('stale_generation', 'This prompt is not of unknown fate.');
       }
       return outcome.admission;
     },
   };
 }
+
+const isCancelled = ({ outcome }: Admission): boolean => outcome === 'cancelled';

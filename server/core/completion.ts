@@ -1,6 +1,7 @@
 /** `message.complete`: how the end of an admission is told, whoever tells it. */
 import type { MessageComplete } from './events.ts';
 import { finalRow } from './fold.ts';
+import { isMarkerId } from './ids.ts';
 import type { MarkerCause, Message, Outcome, TurnError, Usage } from './terms.ts';
 
 const STATUS: Record<Outcome, MessageComplete['status']> = {
@@ -26,7 +27,7 @@ export interface Ending {
 export function completionOf({ admissionId, outcome, rows, usage, error, cause }: Ending): MessageComplete {
   const final = finalRow(rows);
   const complete: MessageComplete = {
-    text: final && !final.id.endsWith('.m') ? final.content : '',
+    text: final && !isMarkerId(final.id) ? final.content : '',
     status: STATUS[outcome],
     outcome,
     admission_id: admissionId,

@@ -24,6 +24,8 @@ export interface DeadJournal {
   state: 'missing' | 'empty' | 'there';
   /** What it shows of the agent's output, without the prompt. */
   rows: readonly Message[];
+  /** It has its last line: nothing more will come. */
+  ended: boolean;
   /** It says that the turn came to its own end. */
   completed: boolean;
   /** A terminal error in the agent's own words. */
@@ -42,9 +44,12 @@ export interface DeadTurn {
 export interface SettledTurn {
   /** The transcript: a number is a row of the input as it stands. */
   rows: (Message | number)[];
-  /** Whether nothing could be read yet, so that later reads should look again. */
+  /** Whether not all could be read yet, so that later reads should look again. */
   armed: boolean;
 }
+
+/** Seconds within which an agent stores a prompt that it was given. */
+const STORED_WITHIN_S = 30;
 
 /** Texts are compared with every run of white space as one space. */
 const collapsed = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
@@ -64,8 +69,10 @@ export function settleDeadTurn({ rows, pending, journal, cause, now }: DeadTurn)
   let armed = false;
   if (journal.error && !(journal.completed && output.length)) last.push(journal.error);
   else if (!isKnownEnd(journal, said)) {
-    armed = !said && journal.rows.length === 0;
-    last.push(markerRow(pending.runId, now, cause, armed ? 'pending' : 'recovered'));
+    const isNothing = !said && journal.rows.length === 0;
+    // A journal without its last line may be longer when it is looked at again.
+    armed = isNothing || (journal.state === 'there' && !journal.ended);
+    last.push(markerRow(pending.runId, now, cause, isNothing ? 'pending' : 'recovered'));
   }
   const before = Array.from({ length: start }, (_, index) => index);
   const after = Array.from(
@@ -97,8 +104,10 @@ function promptAt(rows: readonly Message[], { text, startedAt }: PendingPrompt, 
   const latest = rows.findLastIndex((row) => row.role === 'user');
   const row = rows[latest];
   if (!row || collapsed(row.content) !== wanted) return -1;
-  const sameSecond = startedAt !== null && Math.floor(row.timestamp) === Math.floor(startedAt);
-  return latest === rows.length - 1 || sameSecond || journal.completed ? latest : -1;
+  // An agent stores the prompt a moment after its person sent it; a stamp without fractions may lie before.
+  const late = startedAt === null ? Number.NaN : row.timestamp - Math.floor(startedAt);
+  const isIts = late >= 0 && late <= STORED_WITHIN_S;
+  return latest === rows.length - 1 || isIts || journal.completed ? latest : -1;
 }
 
 /** Where a prompt that is nowhere yet belongs: before the first prompt that is newer, else at the end. */
@@ -130,19 +139,36 @@ function ownText(row: Message, at: number, { text, attachments, startedAt }: Pen
   return own;
 }
 
-/** Rows that stand, with what only the journal has put where it was said. */
+/**
+ * Rows that stand, with what only the journal has put where it was said.
+ * @param first the number of the first of them in the transcript
+ */
 export function withJournal(
   standing: readonly Message[],
   first: number,
   journal: readonly Message[],
 ): (Message | number)[] {
   const output: (Message | number)[] = [];
+  const keys = standing.map(keyOf);
+  /** Where each key stands, the last place first: what was passed is taken off the end. */
+  const places = new Map<string, number[]>();
+  for (let at = keys.length - 1; at >= 0; at -= 1) {
+    const list = places.get(keys[at]!);
+    if (list) list.push(at);
+    else places.set(keys[at]!, [at]);
+  }
   let taken = 0;
   const takeTo = (index: number): void => {
     for (; taken < index; taken += 1) output.push(first + taken);
   };
   for (const row of journal) {
-    const same = standing.findIndex((other, index) => index >= taken && isSame(other, row));
+    const key = keyOf(row);
+    let same = nextPlace(places.get(key), taken) ?? -1;
+    // A row of which one store has only a part stands near: its neighbours are there.
+    const end = Math.min(standing.length, taken + NEAR);
+    for (let at = taken; at < (same < 0 ? end : Math.min(same, end)); at += 1) {
+      if (isCut(standing[at]!, keys[at]!, row, key)) same = at;
+    }
     if (same < 0) {
       output.push(row);
       continue;
@@ -150,13 +176,20 @@ export function withJournal(
     takeTo(same);
     const { content } = standing[same]!;
     // Whichever of the two has more: one of the stores was cut.
-    output.push(
-      row.content.length > content.length && row.role === 'assistant' ? grown(standing[same]!, row) : first + same,
-    );
+    const isLonger = row.content.length > content.length && row.role === 'assistant';
+    output.push(isLonger ? grown(standing[same]!, row) : first + same);
     taken = same + 1;
   }
   takeTo(standing.length);
   return output;
+}
+
+/** How far ahead a row that was cut is looked for. */
+const NEAR = 8;
+
+function nextPlace(places: number[] | undefined, from: number): number | undefined {
+  while (places?.length && places.at(-1)! < from) places.pop();
+  return places?.at(-1);
 }
 
 const grown = (standing: Message, { content, reasoning }: Message): Message => ({
@@ -165,15 +198,31 @@ const grown = (standing: Message, { content, reasoning }: Message): Message => (
   ...(reasoning ? { reasoning } : {}),
 });
 
-/** Whether two rows of one turn are the same, as two stores have it; one of them may have been cut. */
-function isSame(standing: Message, journal: Message): boolean {
-  if (standing.role !== journal.role || isMarker(standing)) return false;
-  if (standing.role === 'tool') return standing.name === journal.name || standing.tool_call_id === journal.tool_call_id;
-  const [a, b] = [collapsed(standing.content), collapsed(journal.content)];
-  if (a === '' || b === '') return a === b && sameCalls(standing, journal);
-  return a.startsWith(b) || (b.startsWith(a) && standing.status !== 'complete');
+/** An id that a journal without call ids was read with says nothing about the other store. */
+const isCallId = (id: string | undefined): id is string => id !== undefined && !id.startsWith('journal-');
+
+/** What a row of a turn is known by in two stores: of a tool row its call or its tool, of any other what it says. */
+function keyOf(row: Message): string {
+  if (isMarker(row)) return `marker ${row.id}`;
+  if (row.role === 'tool') return `tool ${isCallId(row.tool_call_id) ? row.tool_call_id : `named ${row.name ?? ''}`}`;
+  const text = collapsed(row.content);
+  return `${row.role} ${text === '' ? callsOf(row) : text}`;
 }
 
-const sameCalls = (a: Message, b: Message): boolean =>
-  (a.tool_calls ?? []).map((call) => call.function?.name).join() ===
-  (b.tool_calls ?? []).map((call) => call.function?.name).join();
+const callsOf = (row: Message): string =>
+  (row.tool_calls ?? []).map((call) => (isCallId(call.id) ? call.id : call.function?.name)).join();
+
+/** Whether two rows are the same although one store has less of it: a text that was cut, a call whose id it never had. */
+function isCut(standing: Message, standingKey: string, journal: Message, journalKey: string): boolean {
+  if (standing.role !== journal.role || isMarker(standing)) return false;
+  if (standing.role === 'tool') {
+    const bothKnown = isCallId(standing.tool_call_id) && isCallId(journal.tool_call_id);
+    return !bothKnown && standing.name === journal.name;
+  }
+  if (standing.content === '' || journal.content === '') {
+    const names = (row: Message) => (row.tool_calls ?? []).map((call) => call.function?.name).join();
+    const known = [standing, journal].every((row) => row.tool_calls?.every((call) => isCallId(call.id)));
+    return standing.content === journal.content && !known && names(standing) === names(journal);
+  }
+  return standingKey.startsWith(journalKey) || (journalKey.startsWith(standingKey) && standing.status !== 'complete');
+}

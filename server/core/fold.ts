@@ -6,6 +6,7 @@
  * next `message.start`, or at the end. A tool row follows for each `tool.complete`.
  */
 import type { RunEvent, Todo } from './events.ts';
+import { isMarkerId } from './ids.ts';
 import { markerRow } from './marker.ts';
 import { promptRow } from './prompt-row.ts';
 import type { MarkerCause, Message, TurnError, Usage } from './terms.ts';
@@ -65,7 +66,7 @@ export interface Fold {
 /** The row that `message.complete` names, and its text: the last assistant row; a dead run's marker only if alone. */
 export function finalRow(rows: readonly Message[]): Message | null {
   const replies = rows.filter((row) => row.role === 'assistant');
-  return replies.findLast((row) => !row.id.endsWith('.m')) ?? replies.at(-1) ?? null;
+  return replies.findLast((row) => !isMarkerId(row.id)) ?? replies.at(-1) ?? null;
 }
 
 /** Adds the counts of one step to those of a run or session. */

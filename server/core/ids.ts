@@ -19,3 +19,9 @@ export function formatSessionId(now: number, suffix: string): string {
   const digits = new Date(now * 1000).toISOString().replaceAll(/[-:]/g, '').slice(0, 15).replace('T', '_');
   return `${digits}_${suffix}`;
 }
+
+/** Whether a message id is that of a run's marker: `<run id>.m`. */
+export const isMarkerId = (id: string): boolean => id.endsWith('.m');
+
+/** The run whose prompt has this message id, `<run id>.0`; null for any other row. */
+export const runOfPrompt = (id: string): string | null => (id.endsWith('.0') ? id.slice(0, -2) : null);

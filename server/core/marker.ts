@@ -2,6 +2,7 @@
  * The marker: the row that says a turn ended before it finished, and whether more can still be recovered (RE4).
  * It claims only what is known; it is never sent to a model as assistant text.
  */
+import { isMarkerId } from './ids.ts';
 import type { MarkerCause, MarkerRecovery, Message, TurnError } from './terms.ts';
 
 const CAUSE: Record<MarkerCause, string> = {
@@ -23,7 +24,7 @@ export const markerId = (runId: string): string => `${runId}.m`;
 
 /** Whether a transcript row is a marker. */
 export const isMarker = (row: Pick<Message, 'id' | 'error'>): boolean =>
-  row.id.endsWith('.m') && row.error?.code === 'interrupted';
+  isMarkerId(row.id) && row.error?.code === 'interrupted';
 
 /** The error that a marker carries. */
 export function markerError(cause: MarkerCause, recovery: MarkerRecovery): TurnError {
@@ -34,6 +35,13 @@ export function markerError(cause: MarkerCause, recovery: MarkerRecovery): TurnE
     cause,
     recovery,
   };
+}
+
+/** A marker where nobody looks for its output any more, in a copy for example; any other row as it is. */
+export function givenUp(row: Message): Message {
+  if (row.error?.recovery !== 'pending') return row;
+  const error = markerError(row.error.cause ?? 'unknown', 'given_up');
+  return { ...row, content: error.message, error };
 }
 
 /**

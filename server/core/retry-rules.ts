@@ -2,6 +2,7 @@
  * Looking again for the output of a dead turn whose journal could not be read: when a read tries, and when it gives up.
  * What is counted stands in the stored marker itself, beside what people see of it, so that it survives restarts.
  */
+import { isMarkerId } from './ids.ts';
 import { fieldOf, type RawRow } from './reconcile/row.ts';
 
 /** Attempts, and seconds since the first, after which the output counts as lost. */
@@ -29,9 +30,16 @@ export function retryOf(row: RawRow): Retry | null {
     const { run_id, attempts, first_seen } = own as Record<string, unknown>;
     return toRetry(run_id, attempts, first_seen);
   }
-  if (fieldOf(row, '_pending_journal_recovery') !== true) return null;
+  if (fieldOf(row, '_pending_journal_recovery') !== true) return retryOfMarker(row);
   const [runId, attempts, firstSeen] = FOREIGN_FIELDS.map((name) => fieldOf(row, name));
   return toRetry(runId, attempts, firstSeen);
+}
+
+/** A marker of ours says by itself that it waits, also when what was counted beside it is lost. */
+function retryOfMarker(row: RawRow): Retry | null {
+  const { id, error, timestamp } = row as RawRow & { error?: { recovery?: unknown } };
+  if (typeof id !== 'string' || !isMarkerId(id) || error?.recovery !== 'pending') return null;
+  return toRetry(id.slice(0, -2), 0, timestamp);
 }
 
 function toRetry(runId: unknown, attempts: unknown, firstSeen: unknown): Retry | null {

@@ -3,7 +3,7 @@
  * what a person made and sees, and nothing that is only true here and now (id, revision, status, a folder of this machine), so
  * that what is exported, imported and exported again is the same, byte for byte (ED5).
  */
-import { PRIVATE_FIELDS } from './reconcile/private-fields.ts';
+import { isPrivateField } from './reconcile/private-fields.ts';
 import type { Message, Usage } from './terms.ts';
 
 export const DOCUMENT_FORMAT = 'turnkeep.session';
@@ -56,9 +56,6 @@ const USAGE_FIELDS = [
   'context_length',
 ];
 
-/** What other programs keep for themselves in a row, and for providers. */
-const isPrivate = (field: string): boolean => field.startsWith('_') || PRIVATE_FIELDS.has(field);
-
 /**
  * An object with the fields in a fixed order: those that are named, then the others by name. A field without a value is
  * left out, but for those that say so by null.
@@ -67,7 +64,7 @@ function ordered(value: object, fields: readonly string[], keepNull: boolean): o
   const known = new Map(Object.entries(value));
   const others = [...known.keys()].filter((field) => !fields.includes(field)).sort();
   const entries = [...fields, ...others]
-    .filter((field) => known.has(field) && !isPrivate(field))
+    .filter((field) => known.has(field) && !isPrivateField(field))
     .map((field): [string, unknown] => [field, known.get(field)])
     .filter(([, item]) => item !== undefined && (keepNull || item !== null));
   return Object.fromEntries(entries);

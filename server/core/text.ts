@@ -21,6 +21,16 @@ export function wellFormedJson<T>(value: T): T {
   return value;
 }
 
+/** Whether a JSON value is nested deeper than so many levels: what works its way down by itself would run out of stack. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > levels) return true;
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return false;
+}
+
 /**
  * Joins the halves of a surrogate pair that a provider cut between two chunks: `push` returns what can be shown now,
  * `end` what is left (a half without its other half, as U+FFFD).

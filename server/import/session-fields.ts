@@ -2,7 +2,9 @@
  * What is known of a conversation elsewhere as a session of ours: title, flags, times, what it cost (IM5). A sidecar is
  * what its person saw and changed; the row of a state.db says what the sidecar does not. Pure.
  */
-import type { ImportSession } from '../../db/import-store.ts';
+
+import type { ImportSession } from '../../db/import-rows.ts';
+import type { SourceSession } from '../../db/import-source.ts';
 import type { Project, SessionRow } from '../../db/stores.ts';
 import type { Usage } from '../core/terms.ts';
 import { wellFormed } from '../core/text.ts';
@@ -10,32 +12,9 @@ import { wellFormed } from '../core/text.ts';
 /** The scalar fields of a sidecar, whoever wrote it. */
 export type SourceHeader = Readonly<Record<string, unknown>>;
 
-/** What a state.db says of a session. */
-export interface SourceSummary {
-  session_id: string;
-  source: string;
-  title: string | null;
-  title_source: string | null;
-  model: string | null;
-  workspace: string | null;
-  created_at: number;
-  activity: number;
-  updated_at: number | null;
-  pinned: boolean;
-  archived: boolean;
-  hidden: boolean;
-  kind: 'root' | 'continuation' | 'branch' | 'reset' | 'child';
-  parent_session_id: string | null;
-  project_id: string | null;
-  draft: string;
-  context_used: number | null;
-  context_length: number | null;
-  usage: Usage;
-}
-
 export interface FieldsInput {
   header: SourceHeader | null;
-  summary: SourceSummary | null;
+  summary: SourceSession | null;
   /** Projects of the source, by their ids. */
   projects: ReadonlyMap<string, Project>;
   /** What the sessions of the source that were imported are called here. */
@@ -88,7 +67,7 @@ export function sessionFields(input: FieldsInput): ImportSession {
   };
 }
 
-const continues = (header: SourceHeader | null, summary: SourceSummary | null): boolean =>
+const continues = (header: SourceHeader | null, summary: SourceSession | null): boolean =>
   summary ? summary.kind === 'continuation' : header?.session_source !== 'fork';
 
 const workspaceOf = (folder: string | null): string | null =>
@@ -96,7 +75,7 @@ const workspaceOf = (folder: string | null): string | null =>
 
 function titleOf(
   header: SourceHeader | null,
-  summary: SourceSummary | null,
+  summary: SourceSession | null,
 ): { title: string | null; source: SessionRow['title_source'] } {
   const own = text(header?.title);
   const title = own !== null && own !== 'Untitled' ? own : (summary?.title ?? null);
@@ -116,7 +95,7 @@ export function titleOfSecond(title: string | null, from: string): string {
 }
 
 /** What was spent: each store counts what it saw, so the larger figure is the truth. */
-function usageOf(header: SourceHeader | null, summary: SourceSummary | null): Usage {
+function usageOf(header: SourceHeader | null, summary: SourceSession | null): Usage {
   const theirs = summary?.usage;
   const most = (field: string, other: number | undefined) => Math.max(count(header?.[field]), other ?? 0);
   const usage: Usage = {

@@ -3,10 +3,10 @@
  * with an id, as both of our stores are to have it (IM2). Pure.
  */
 import { createHash } from 'node:crypto';
-import type { ImportRow } from '../../db/import-store.ts';
+import { isPlain } from '../../db/files/sidecar-rows.ts';
+import type { ImportRow } from '../../db/import-rows.ts';
 import { toDisplay } from '../core/reconcile/display.ts';
 import { nameRows } from '../core/reconcile/names.ts';
-import { PRIVATE_FIELDS } from '../core/reconcile/private-fields.ts';
 import { type Fences, reconcile } from '../core/reconcile/reconcile.ts';
 import { fieldOf, idOf, isOurId, type RawRow } from '../core/reconcile/row.ts';
 import type { Message } from '../core/terms.ts';
@@ -66,13 +66,12 @@ function withoutId(row: RawRow): RawRow {
 }
 
 function toImported(row: RawRow & { id: string }, isOfSidecar: boolean, inState: RawRow | null): ImportedRow {
-  const { message, json } = shown(row);
+  const message = shown(row);
   const imported: ImportedRow = { message, shape: shapeOf(message) };
   const content = inState && Array.isArray(inState.content) ? inState.content : row.content;
   if (Array.isArray(content)) imported.parts = content;
   if (isOfSidecar) {
-    const stored = JSON.stringify(row);
-    if (stored !== json) imported.stored = stored;
+    if (!isCovered(row, message)) imported.stored = JSON.stringify(isPlain(row) ? { ...row, _imported: true } : row);
   } else {
     const provider = providerFieldsOf(row);
     if (provider) imported.provider = provider;
@@ -80,17 +79,39 @@ function toImported(row: RawRow & { id: string }, isOfSidecar: boolean, inState:
   return imported;
 }
 
-function shown(row: RawRow & { id: string }): { message: Message; json: string } {
+/** What people may see of a row. */
+function shown(row: RawRow & { id: string }): Message {
   const message = toDisplay(row, row.id);
-  const json = JSON.stringify(message);
-  return MALFORMED.test(json) ? { message: wellFormedJson(message), json: '' } : { message, json };
+  return MALFORMED.test(JSON.stringify(message)) ? wellFormedJson(message) : message;
 }
 
-/** What a row of a state.db has for its provider alone. */
+/**
+ * Whether what is shown says all that the row says. What does not is kept as it stands, under a private field where it
+ * has none: by that a reader knows that there is more to the row than people may see.
+ */
+function isCovered(row: RawRow, message: Message): boolean {
+  const fields = message as unknown as Record<string, unknown>;
+  for (const [name, value] of Object.entries(row)) {
+    const same = fields[name] === value;
+    if (!same && (typeof value !== 'object' || JSON.stringify(fields[name]) !== JSON.stringify(value))) return false;
+  }
+  return true;
+}
+
+/** What a row of a state.db has for its provider and its program alone. */
+const PROVIDER_FIELDS = [
+  'api_content',
+  'reasoning_content',
+  'reasoning_details',
+  'codex_reasoning_items',
+  'codex_message_items',
+  'finish_reason',
+  'platform_message_id',
+  'display_metadata',
+];
+
 function providerFieldsOf(row: RawRow): Record<string, unknown> | null {
-  const fields = [...PRIVATE_FIELDS, 'finish_reason', 'platform_message_id', 'display_metadata']
-    .filter((name) => !name.endsWith('row_id') && fieldOf(row, name) != null)
-    .map((name) => [name, fieldOf(row, name)]);
+  const fields = PROVIDER_FIELDS.filter((name) => fieldOf(row, name) != null).map((name) => [name, fieldOf(row, name)]);
   return fields.length > 0 ? Object.fromEntries(fields) : null;
 }
 
@@ -103,4 +124,29 @@ export function digestOf(rows: readonly { shape: string }[], count = rows.length
   const digest = createHash('sha256');
   for (let at = 0; at < count; at += 1) digest.update(`${rows[at]!.shape}\n`);
   return digest.digest('hex');
+}
+
+/**
+ * The rows under the ids that the first of them have here already: a program may have given them others since. The rest
+ * get ids that are free.
+ */
+export function withIds(rows: readonly ImportedRow[], ids: readonly string[]): ImportedRow[] {
+  const taken = new Set(ids);
+  return rows.map((row, at) => {
+    const { id } = row.message;
+    const wanted = ids[at] ?? freeId(id, taken);
+    taken.add(wanted);
+    return wanted === id ? row : withId(row, wanted);
+  });
+}
+
+function freeId(id: string, taken: ReadonlySet<string>): string {
+  let free = id;
+  for (let n = 2; taken.has(free); n += 1) free = `${id}.${n}`;
+  return free;
+}
+
+function withId(row: ImportedRow, id: string): ImportedRow {
+  const renamed = { ...row, message: { ...row.message, id } };
+  return row.stored === undefined ? renamed : { ...renamed, stored: JSON.stringify({ ...JSON.parse(row.stored), id }) };
 }

@@ -24,7 +24,7 @@ export function judgeKnown(record: ImportRecord, rows: readonly { shape: string 
   const { row_count: count, digest } = record;
   const isSameBeginning = rows.length >= count && digestOf(rows, count) === digest;
   if (isSameBeginning && rows.length === count) return { kind: 'unchanged' };
-  if (!isSameBeginning || !isUntouched(record, own)) return { kind: 'parted' };
+  if (!isSameBeginning || !isUntouched(record, own) || own.ids.length !== count) return { kind: 'parted' };
   return { kind: 'grown', from: count, settled: own.later.flatMap((row) => (row.active ? [row.id!] : [])) };
 }
 

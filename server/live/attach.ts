@@ -13,7 +13,7 @@ import { envelopeOfLine } from '../core/events.ts';
 import type { FoldView } from '../core/fold.ts';
 import type { Admission } from '../core/terms.ts';
 import { type LiveEvent, plainLiveEvent, replayedLiveEvent } from './live-event.ts';
-import { type Attachment, cancelledCompletion, type LiveSession } from './live-session.ts';
+import { type Attachment, cancelledCompletion, type LiveSession, type Position } from './live-session.ts';
 import type { LiveRegistry } from './registry.ts';
 import type { Subscriber } from './subscriber.ts';
 
@@ -27,6 +27,8 @@ export interface AttachParts {
   admissions: AdmissionStore;
   journals: JournalStore;
   registry: LiveRegistry;
+  /** Of this process: runs of another one are read when they have ended. */
+  epoch: number;
   describe(sessionId: string): Promise<SessionDescription>;
   /** Runs whose turns an edit took back: nobody is shown them again (ED1). */
   takenBack(sessionId: string): Promise<ReadonlySet<string>>;
@@ -46,20 +48,12 @@ export interface AttachRequest {
 /** Where a reader is after it was brought to the present; `told` by a snapshot. */
 type CaughtUp = 'live' | 'told' | 'ended' | 'lost' | 'deleted';
 
-/** A place in the runs of a session. */
-interface Position {
-  /** Generation of the run; 0 is before all runs. */
-  generation: number;
-  runId: string | null;
-  seq: number;
-}
-
 type Resolved =
   | { kind: 'at'; position: Position }
   | { kind: 'waiting'; runId: string }
   | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' | 'edited' };
 
-export function createAttach({ admissions, journals, registry, describe, takenBack }: AttachParts) {
+export function createAttach({ admissions, journals, registry, epoch, describe, takenBack }: AttachParts) {
   /** Where a cursor stands, or why it cannot be honoured. */
   async function resolve(live: LiveSession, text: string): Promise<Resolved> {
     const cursor = parseCursor(text);
@@ -108,9 +102,13 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
     return last;
   }
 
-  /** From now on the reader is given what is published; what it must not have missed before comes first. */
-  function goLive(attachment: Attachment): 'live' {
+  /**
+   * From now on the reader is given what is published; what it must not have missed before comes first.
+   * @param at where it stands; null for one that waits for a prompt
+   */
+  function goLive(attachment: Attachment, at: Position | null): 'live' {
     attachment.live = true;
+    attachment.at = at;
     attachment.subscriber.offer(attachment.missedEnds.splice(0));
     return 'live';
   }
@@ -127,7 +125,7 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
       const run = live.run;
       if (run && run.runId === runId) {
         const published = run.log?.published() ?? 0;
-        if (seq >= published) return goLive(attachment);
+        if (seq >= published) return goLive(attachment, { generation, runId: null, seq: 0 });
         const recent = run.log?.recent(seq) ?? null;
         if (recent === null) {
           const reached = await replay(attachment, sessionId, runId, seq, published);
@@ -143,8 +141,12 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
         const admission = await admissions.byRun(sessionId, runId);
         if (live.run?.runId === runId) continue;
         if (!admission) return 'deleted';
-        // Claimed a moment ago and not yet in memory: what it publishes will be live.
-        if (admission.status === 'started') return goLive(attachment);
+        if (admission.status === 'started') {
+          // Claimed here a moment ago and not yet in memory: what it publishes will be live.
+          const here = admission.epoch === epoch ? { generation, runId: null, seq: 0 } : null;
+          // Another process runs it: what it says is read when it has ended.
+          return goLive(attachment, here ?? { generation, runId, seq });
+        }
         if (admission.status === 'terminal') {
           const last = admission.last_seq ?? 0;
           seq = await replay(attachment, sessionId, runId, seq, last);
@@ -162,7 +164,7 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
         seq = 0;
         finished = live.run?.runId !== runId && (await takenBack(sessionId)).has(runId);
       } else if (live.lastGeneration <= generation) {
-        return goLive(attachment);
+        return goLive(attachment, { generation, runId: null, seq: 0 });
       } else {
         // This process began a run of which there is no row any more.
         return 'deleted';
@@ -249,7 +251,7 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
       // A run that began meanwhile may be this one: look again.
       if (live.lastGeneration === before) break;
     }
-    goLive(attachment);
+    goLive(attachment, null);
     const now = await admissions.byRun(live.sessionId, runId);
     if (!now) return 'deleted';
     if (now.outcome === 'cancelled') attachment.onCancelled();
@@ -276,6 +278,7 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
       subscriber,
       only: only ?? null,
       skipUntil: null,
+      at: null,
       live: false,
       missedInfo: false,
       missedEnds: [],
@@ -294,6 +297,9 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
         attachment.live = false;
         snapshot(live, attachment, 'cancelled').catch(endEarly);
       },
+      onBehind(generation) {
+        follow(live, attachment, attachment.at!, generation).catch(endEarly);
+      },
     };
     live.attachments.add(attachment);
     subscriber.onEnd(() => {
@@ -304,8 +310,7 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
     if (here === 'lost' && only === undefined) here = await snapshot(live, attachment, 'too_old');
     here = await bringUpToDate(live, attachment, here);
     if (here === 'deleted') {
-      subscriber.offer([plainLiveEvent('session.deleted', sessionId, {})]);
-      live.attachments.delete(attachment);
+      endDeleted(live, attachment);
     } else if (here === 'lost') {
       const end = await completion?.();
       if (end) subscriber.offer([end]);
@@ -313,6 +318,26 @@ export function createAttach({ admissions, journals, registry, describe, takenBa
     if (only !== undefined && here !== 'live') subscriber.close('finished');
     if (here === 'live' && cursor !== null && !subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
   };
+
+  function endDeleted(live: LiveSession, attachment: Attachment): void {
+    attachment.subscriber.offer([plainLiveEvent('session.deleted', live.sessionId, {})]);
+    live.attachments.delete(attachment);
+  }
+
+  /** Gives a live reader the runs of other processes that it lacks, then what is published here goes on. */
+  async function follow(live: LiveSession, attachment: Attachment, from: Position, upTo: number): Promise<void> {
+    attachment.live = false;
+    attachment.missedInfo = false;
+    let here = await catchUp(live, attachment, from);
+    const { at } = attachment;
+    // A generation that no run has (of a copy, for example) is behind it all the same.
+    if (here === 'live' && at?.runId === null && at.generation < upTo) attachment.at = { ...at, generation: upTo };
+    if (here === 'lost') here = await snapshot(live, attachment, 'too_old');
+    here = await bringUpToDate(live, attachment, here);
+    if (here === 'deleted') endDeleted(live, attachment);
+    if (here === 'live' && attachment.missedInfo && !attachment.subscriber.ended)
+      await infoAfterReplay(live, attachment);
+  }
 
   /** A reader that saw what an edit has taken back since is told anew where it stands. */
   async function bringUpToDate(live: LiveSession, attachment: Attachment, reached: CaughtUp): Promise<CaughtUp> {

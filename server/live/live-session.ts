@@ -40,6 +40,8 @@ export interface Attachment {
   readonly only: string | null;
   /** Run events are not for this reader before this run begins. */
   skipUntil: string | null;
+  /** The place behind which a live reader has been given nothing, but what is published here; null before it has one. */
+  at: Position | null;
   /** Whether published events go to it; before that it catches up by itself. */
   live: boolean;
   /** A session event passed while it caught up. */
@@ -52,6 +54,17 @@ export interface Attachment {
   onEdited(): void;
   /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
   onCancelled(): void;
+  /** There are runs, up to and with this generation, that it was not given: another process ran them. */
+  onBehind(generation: number): void;
+}
+
+/** A place in the runs of a session. */
+export interface Position {
+  /** Generation of the run; 0 is before all runs. */
+  generation: number;
+  /** Null when the run, whichever it was, is behind this place. */
+  runId: string | null;
+  seq: number;
 }
 
 export interface LiveSession {
@@ -61,6 +74,8 @@ export interface LiveSession {
   run: LiveRun | null;
   /** Generation of the newest run that this process began. */
   lastGeneration: number;
+  /** Number of the last edit that its readers have seen; null before anybody looked. */
+  editSeen: number | null;
   /** How many times its readers were told how it is. */
   infos: number;
   /** Why the queue does not move although something waits in it. */
@@ -70,6 +85,10 @@ export interface LiveSession {
   publishRun(events: readonly LiveEvent[]): void;
   /** A session event: `session.info`, `request.open`, `request.cancel`, `session.deleted`. */
   publish(event: LiveEvent): void;
+  /** Runs up to this generation have ended, in whatever process: readers are given what they have not. */
+  ended(generation: number): void;
+  /** There was an edit, in whatever process: readers of what it took back are told anew. */
+  edited(number: number): void;
   /** Ends the readers of a run that will have no end. */
   abandonRun(runId: string): void;
   /** The one completion of a prompt that was cancelled while it waited (CL5). */
@@ -98,13 +117,35 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     runtimeId,
     run: null,
     lastGeneration: 0,
+    editSeen: null,
     infos: 0,
     paused: null,
     attachments,
     requests: new Map(),
 
     publishRun(events) {
-      for (const attachment of attachments) if (attachment.live) deliver(attachment, events);
+      const begun = events[0]?.type === 'run.start' ? session.run : null;
+      for (const attachment of [...attachments]) {
+        if (!attachment.live) continue;
+        // Nobody is shown a run before the one that ended just before it elsewhere: it catches up, with this one too.
+        if (begun && isBehind(attachment, begun.generation - 1)) attachment.onBehind(begun.generation - 1);
+        else {
+          if (begun) attachment.at = { generation: begun.generation, runId: null, seq: 0 };
+          deliver(attachment, events);
+        }
+      }
+    },
+
+    ended(generation) {
+      if (session.run) return; // Its own beginning tells who is behind.
+      for (const attachment of [...attachments]) {
+        if (attachment.live && isBehind(attachment, generation)) attachment.onBehind(generation);
+      }
+    },
+
+    edited(number) {
+      session.editSeen = number;
+      for (const attachment of [...attachments]) attachment.onEdited();
     },
 
     publish(event) {
@@ -134,6 +175,12 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     },
   };
   return session;
+}
+
+/** Whether a reader of the whole session lacks events of runs up to and with this generation. */
+function isBehind({ only, at }: Attachment, generation: number): boolean {
+  if (only !== null || at === null) return false;
+  return at.generation < generation || (at.runId !== null && at.generation === generation);
 }
 
 /** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */

@@ -9,6 +9,15 @@ export interface RegistryParts {
   /** Epoch seconds. */
   now(): number;
   heartbeatS: number;
+  watcher?: ReaderWatcher;
+}
+
+/** Who wants to know that somebody reads, and what readers have been told. */
+export interface ReaderWatcher {
+  /** A reader came; there may be others. */
+  came(): void;
+  /** A session was told as it is, or that it is deleted. */
+  told(sessionId: string, revision: number | null): void;
 }
 
 export interface LiveRegistry {
@@ -25,8 +34,10 @@ export interface LiveRegistry {
   addListReader(subscriber: Subscriber): void;
   /** Whether anybody would hear of a change of this session. */
   isWatched(sessionId: string): boolean;
+  /** Live sessions that somebody reads, and whether anybody reads the list. */
+  read(): { sessions: LiveSession[]; list: boolean };
   /** Tells all readers of the session list. */
-  publishList(sessionId: string | null, reason: string, session?: unknown): void;
+  publishList(sessionId: string | null, reason: string, session?: { revision: number }): void;
   counts(): { liveSessions: number; activeRuns: number; subscribers: number };
   closeAll(reason: CloseReason): void;
 }
@@ -34,7 +45,7 @@ export interface LiveRegistry {
 /** The sign of life that every stream gets. @param now epoch seconds */
 const heartbeatEvent = (now: number): LiveEvent => plainLiveEvent('heartbeat', '', { time: now });
 
-export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryParts): LiveRegistry {
+export function createLiveRegistry({ newRuntimeId, now, heartbeatS, watcher }: RegistryParts): LiveRegistry {
   const sessions = new Map<string, LiveSession>();
   const holds = new Map<string, number>();
   const subscribers = new Set<Subscriber>();
@@ -81,6 +92,7 @@ export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryPa
 
     add(subscriber) {
       subscribers.add(subscriber);
+      watcher?.came();
       timer ??= setInterval(beat, heartbeatS * 1000);
       subscriber.onEnd(() => {
         subscribers.delete(subscriber);
@@ -97,7 +109,13 @@ export function createLiveRegistry({ newRuntimeId, now, heartbeatS }: RegistryPa
 
     isWatched: (sessionId) => listReaders.size > 0 || (sessions.get(sessionId)?.attachments.size ?? 0) > 0,
 
+    read: () => ({
+      sessions: [...sessions.values()].filter((session) => [...session.attachments].some((one) => one.only === null)),
+      list: listReaders.size > 0,
+    }),
+
     publishList(sessionId, reason, session) {
+      if (sessionId !== null) watcher?.told(sessionId, session?.revision ?? null);
       if (listReaders.size === 0) return;
       const payload =
         session === undefined ? { session_id: sessionId, reason } : { session_id: sessionId, reason, session };

@@ -8,25 +8,28 @@ import { isRunId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
 import type { Message } from '../core/terms.ts';
 
-const NOTHING: DeadJournal = { state: 'missing', rows: [], completed: false, error: null };
+type Reading = Pick<JournalStore, 'read' | 'readForeign'>;
+
+const NOTHING: DeadJournal = { state: 'missing', rows: [], ended: false, completed: false, error: null };
 
 /**
  * Reads the journal of a turn that no longer runs. Never writes to it.
  * @returns its rows without the prompt and without a marker
  */
-export async function readDeadJournal(journals: JournalStore, sessionId: string, runId: string): Promise<DeadJournal> {
+export async function readDeadJournal(journals: Reading, sessionId: string, runId: string): Promise<DeadJournal> {
   if (!isRunId(runId)) return NOTHING;
   const foreign = await journals.readForeign(sessionId, runId);
   if (foreign.kind !== 'there') return { ...NOTHING, state: foreign.kind };
   if (foreign.version === 1) {
     const run = foldForeign(foreign.records, { sessionId, runId });
     const completed = run.terminal === 'completed';
-    return { state: 'there', rows: run.rows, completed, error: run.error?.row ?? null };
+    const ended = run.terminal !== null;
+    return { state: 'there', rows: run.rows, ended, completed, error: run.error?.row ?? null };
   }
   return ofOurs(journals, sessionId, runId);
 }
 
-async function ofOurs(journals: JournalStore, sessionId: string, runId: string): Promise<DeadJournal> {
+async function ofOurs(journals: Reading, sessionId: string, runId: string): Promise<DeadJournal> {
   const read = await journals.read(sessionId, runId);
   if (!read) return NOTHING;
   const fold = createFold(runId);
@@ -38,7 +41,8 @@ async function ofOurs(journals: JournalStore, sessionId: string, runId: string):
   // What recovery itself wrote for a journal that was not there is no journal.
   const isStub = ended?.payload.cause !== undefined && rows.length === 0;
   if (isStub) return { ...NOTHING, state: 'empty' };
-  return { state: 'there', rows, completed: ended?.payload.outcome === 'completed', error: null };
+  const completed = ended?.payload.outcome === 'completed';
+  return { state: 'there', rows, ended: ended !== null, completed, error: null };
 }
 
 /** How the rows of a sealed journal end. */

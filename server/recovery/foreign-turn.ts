@@ -8,8 +8,10 @@ import type { Stores } from '../../db/stores.ts';
 import { type PendingPrompt, settleDeadTurn } from '../core/dead-turn.ts';
 import { isRunId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
+import { contentText } from '../core/reconcile/row.ts';
 import { retryField } from '../core/retry-rules.ts';
 import type { Message } from '../core/terms.ts';
+import { wellFormed } from '../core/text.ts';
 import type { Transcript, Transcripts } from '../sessions/transcripts.ts';
 import { readDeadJournal } from './dead-journal.ts';
 
@@ -26,9 +28,17 @@ export interface ForeignTurnParts {
   log: { info(fields: object, message: string): void };
 }
 
+/**
+ * `none`: no turn is named. `ours`: an admission has it and says the rest. `ended`: its admission has ended, the fields stayed.
+ * `young`: it may still run. `continued`: it goes on in another session. `due`: it is nobody's, and is to be settled.
+ */
+export type PendingVerdict = 'none' | 'ours' | 'ended' | 'young' | 'continued' | 'due';
+
 export interface ForeignTurns {
-  /** Whether the file names a turn that may have to be settled. Cheap. */
+  /** Whether the file names a turn, whosoever it is. Cheap. */
   isPending(transcript: Transcript): boolean;
+  /** Whose it is, and what is to be done: reads, and writes nothing. */
+  judge(sessionId: string, transcript: Transcript): Promise<PendingVerdict>;
   /**
    * Settles it, if it is nobody's. Under the lease and the lock of the session.
    * @param force also when it is so young that it may still run: the session goes on with a turn of ours
@@ -45,7 +55,10 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
     if (typeof runId !== 'string' || !isRunId(runId)) return 'no';
     const admission = await stores.admissions.byRun(sessionId, runId);
     if (!admission) return 'no';
-    return admission.status === 'terminal' ? 'ended' : 'open';
+    if (admission.status !== 'terminal') return 'open';
+    // The fields of an ended run may have been taken over for another prompt.
+    const text = textOf(header.pending_user_message);
+    return text === '' || text === admission.text ? 'ended' : 'no';
   }
 
   const pendingOf = (header: SidecarHeader): PendingPrompt => {
@@ -55,7 +68,7 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
         typeof stream === 'string' && isRunId(stream)
           ? stream
           : parts.runIdFor(JSON.stringify([stream, text, startedAt])),
-      text: text ?? '',
+      text: textOf(text),
       attachments: namesOf(header.pending_attachments),
       startedAt: isTime(startedAt) ? startedAt : null,
     };
@@ -65,23 +78,40 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
   const isYoung = ({ active_stream_id: stream, pending_started_at: startedAt }: SidecarHeader): boolean =>
     isText(stream) && isTime(startedAt) && Math.abs(now() - startedAt) < GRACE_S;
 
+  const isPending = ({ header }: Transcript): boolean =>
+    header !== null && (isText(header.active_stream_id) || textOf(header.pending_user_message) !== '');
+
+  async function judge(sessionId: string, transcript: Transcript): Promise<PendingVerdict> {
+    const { header } = transcript;
+    if (!header || !isPending(transcript)) return 'none';
+    const ours = await isOfAdmission(sessionId, header);
+    if (ours !== 'no') return ours === 'open' ? 'ours' : 'ended';
+    if (isYoung(header)) return 'young';
+    // Its turn goes on in another session: this one is a record of what was before.
+    const isRecord = header.pre_compression_snapshot === true || (await stores.sessions.isContinued(sessionId));
+    return isRecord ? 'continued' : 'due';
+  }
+
   return {
-    isPending: ({ header }) =>
-      header !== null && (isText(header.active_stream_id) || isText(header.pending_user_message)),
+    isPending,
+    judge,
 
     async settle(sessionId, force) {
       const transcript = await transcripts.read(sessionId);
-      const { header } = transcript;
-      if (!header || !this.isPending(transcript)) return;
-      const ours = await isOfAdmission(sessionId, header);
-      if (ours === 'open') return;
-      if (ours === 'ended') return transcripts.save(sessionId, { rows: [], pending: null, now: now() });
-      if (isYoung(header) && !force) return;
-      // Its turn goes on in another session: this one is a record of what was before.
-      if (header.pre_compression_snapshot === true || (await stores.sessions.isContinued(sessionId))) return;
+      const verdict = await judge(sessionId, transcript);
+      if (verdict === 'ended') return transcripts.save(sessionId, { rows: [], pending: null, now: now() });
+      if (verdict !== 'due' && !(verdict === 'young' && force)) return;
+      const header = transcript.header!;
       const pending = pendingOf(header);
       const journal = await readDeadJournal(journals, sessionId, pending.runId);
-      await transcripts.rewrite(sessionId, (current) => settled(current, pending, journal), now());
+      const isSame = (current: Transcript): boolean =>
+        current.header !== null && turnKey(current.header) === turnKey(header);
+      await transcripts.rewrite(
+        sessionId,
+        // Another turn may have begun there since.
+        (current) => (isSame(current) ? settled(current, pending, journal) : null),
+        now(),
+      );
       parts.log.info({ session_id: sessionId, run_id: pending.runId }, 'settled a turn of another program');
     },
   };
@@ -92,7 +122,7 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
     journal: Awaited<ReturnType<typeof readDeadJournal>>,
   ) {
     // Of a turn without a prompt there is nothing to restore; what it left in the stores is in the rows already.
-    if (!isText(header?.pending_user_message)) return { rows, healing: null, ended: true };
+    if (textOf(header?.pending_user_message) === '') return { rows, healing: null, ended: true };
     const messages = rows.map((row) => JSON.parse(row.json) as Message);
     const turn = settleDeadTurn({ rows: messages, pending, journal, cause: causeOf(header), now: now() });
     const known = new Set(rows.map((row) => row.id));
@@ -115,6 +145,14 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
 /** Who lost what is known only as far as the file names a stream. */
 const causeOf = (header: SidecarHeader | null) =>
   isText(header?.active_stream_id) ? ('lost_bookkeeping' as const) : ('unknown' as const);
+
+/** What tells one pending turn from another. */
+const turnKey = (header: SidecarHeader): string =>
+  JSON.stringify([header.active_stream_id, header.pending_user_message, header.pending_started_at]);
+
+/** What a person wrote, in whatever form their program keeps it. */
+const textOf = (value: unknown): string =>
+  typeof value === 'number' ? String(value) : wellFormed(contentText(value, '[image]'));
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value > 0;

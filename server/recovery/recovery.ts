@@ -8,15 +8,7 @@ import type { JournalRead, JournalStore } from '../../db/files/journal.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { OpenRow, SessionRow, Stores } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
-import {
-  journalLine,
-  journalTime,
-  type MessageComplete,
-  type RunEvent,
-  type StampedEvent,
-  serialiseEnvelope,
-  stampEvent,
-} from '../core/events.ts';
+import { journalTime, type MessageComplete, type StampedEvent } from '../core/events.ts';
 import { createFold, type Fold } from '../core/fold.ts';
 import type { Retry } from '../core/retry-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../core/terms.ts';
@@ -27,6 +19,7 @@ import type { Transcript, Transcripts } from '../sessions/transcripts.ts';
 import { endOf } from './dead-journal.ts';
 import type { ForeignTurns } from './foreign-turn.ts';
 import type { JournalRetries } from './journal-retry.ts';
+import { sealJournal, startOf } from './seal-journal.ts';
 
 export interface RecoveryParts {
   stores: Pick<Stores, 'admissions' | 'sessions' | 'epochs' | 'messages'>;
@@ -41,18 +34,22 @@ export interface RecoveryParts {
   isAlive(process: ProcessIdentity): boolean;
   now(): number;
   onRecovered(sessionId: string, admissionId: string): void;
-  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
 export interface Recovery {
   /** Resolves the turns of dead processes in this session, if there are any. Cheap when there are none. */
   ensure(session: SessionRow): Promise<void>;
+  /** Those of the open prompts that ran in a process which is proven dead. */
+  deadTurns(open: readonly OpenRow[]): Promise<OpenRow[]>;
   /** Who else runs a turn of this session right now; null when nobody does. */
   runsElsewhere(session: SessionRow): Promise<ProcessIdentity | null>;
   /** Whether a store lacks something, a turn of another program is pending, or lost output may have appeared. */
   needsHealing(transcript: Transcript): boolean;
   /** Does something about it. Not now is no failure: the next read tries again (RE3). */
   heal(sessionId: string): Promise<void>;
+  /** Whether another program has a turn pending in this session that is not settled, and perhaps not over. */
+  isTakenByOthers(sessionId: string): Promise<boolean>;
   /** Settles what another program calls pending, before a turn of ours takes its place in the sidecar. */
   beforeRun(sessionId: string): Promise<void>;
 }
@@ -139,7 +136,13 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     transcripts.forget(sessionId);
     const armed = complete.error?.recovery === 'pending';
     const retry: Retry = { runId, attempts: 0, firstSeen: sealed.created_at };
-    await transcripts.save(sessionId, { rows: fold.rows(), pending: null, now: now(), ...(armed ? { retry } : {}) });
+    await transcripts.save(sessionId, {
+      rows: fold.rows(),
+      pending: null,
+      now: now(),
+      runId,
+      ...(armed ? { retry } : {}),
+    });
     log.info(
       { session_id: sessionId, run_id: runId, admission_id: admission.admission_id, outcome },
       'recovered a turn',
@@ -159,59 +162,67 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     read: JournalRead | null,
     isLost: boolean,
   ): Promise<StampedEvent> {
-    const { session_id, run_id } = admission;
     const at = journalTime(now());
-    const writer = await journals.reopen(session_id, run_id, read, at);
-    try {
-      let seq = read?.records.length ?? 0;
-      const lines: string[] = [];
-      const stamp = (event: RunEvent): StampedEvent => {
-        seq += 1;
-        const stamped = stampEvent(event, { session_id, run_id, seq }, at);
-        lines.push(`${journalLine(stamped, serialiseEnvelope(stamped))}\n`);
-        return stamped;
-      };
-      if (seq === 0) stamp(startOf(admission));
-      // By the time of the line that ends it, so that reading it back gives the same marker.
-      fold.end({ kind: 'dead', cause: 'process_restart', armed: isLost }, at);
-      const rows = fold.rows().slice(1);
-      const complete = completionOf({
-        admissionId: admission.admission_id,
-        outcome: 'interrupted',
-        rows,
-        usage: fold.usage(),
-        error: rows.at(-1)?.error ?? null,
-        cause: 'process_restart',
-      });
-      const sealed = stamp({ type: 'message.complete', payload: complete });
-      await writer.append(lines.join(''));
-      await writer.sync();
-      return sealed;
-    } finally {
-      await writer.close();
-    }
+    // By the time of the line that ends it, so that reading it back gives the same marker.
+    fold.end({ kind: 'dead', cause: 'process_restart', armed: isLost }, at);
+    const rows = fold.rows().slice(1);
+    const complete = completionOf({
+      admissionId: admission.admission_id,
+      outcome: 'interrupted',
+      rows,
+      usage: fold.usage(),
+      error: rows.at(-1)?.error ?? null,
+      cause: 'process_restart',
+    });
+    return sealJournal(journals, admission, read, complete, at);
   }
 
-  const repair = (sessionId: string): Promise<void> =>
-    withLease(sessionId, async () => {
+  /** Settles, and writes what a store lacks, if there is anything of the kind. */
+  async function repair(sessionId: string): Promise<void> {
+    const transcript = await transcripts.read(sessionId);
+    const verdict = await foreignTurns.judge(sessionId, transcript);
+    if (!transcript.behind && verdict !== 'due' && verdict !== 'ended') return;
+    await withLease(sessionId, async () => {
       await foreignTurns.settle(sessionId, false);
       if ((await transcripts.read(sessionId)).behind) await transcripts.heal(sessionId, now());
     });
+  }
 
-  /** Does something to an idle session under its lease and lock, if both are free right now. */
+  /** Looks for output that a marker waits for; whoever comes meanwhile is answered with what stands. */
+  async function retry(sessionId: string): Promise<void> {
+    const transcript = await transcripts.read(sessionId);
+    if (!transcript.armed || retrying.has(sessionId)) return;
+    retrying.add(sessionId);
+    try {
+      const look = await retries.look(sessionId, transcript);
+      if (look) await withLease(sessionId, () => retries.apply(sessionId, look));
+    } finally {
+      retrying.delete(sessionId);
+    }
+  }
+
+  /**
+   * Does something to an idle session under its lease and lock, if both are free right now (RE3). Whatever becomes of it,
+   * the reader on whose way it is done is answered with what stands.
+   */
   async function withLease(sessionId: string, work: () => Promise<void>): Promise<void> {
     const release = registry.hold(sessionId);
     const live = registry.open(sessionId);
     try {
       if ((await leases.acquireNow(live)) !== 'granted') return;
-      await lock(sessionId, async () => {
-        if (!live.run) await work();
-      });
-      await leases.releaseIdle(live);
+      if (!lock.isHeld(sessionId)) {
+        await lock(sessionId, async () => {
+          if (!live.run) await work();
+        });
+      }
     } catch (error) {
-      if (storageTroubleKind(error) === null) throw error;
-      log.warn({ session_id: sessionId, err: error }, 'a session could not be healed now');
+      const level = storageTroubleKind(error) === null ? 'error' : 'warn';
+      log[level]({ session_id: sessionId, err: error }, 'a session could not be healed now');
     } finally {
+      // Kept until the next time, where it cannot be given back at once.
+      await leases
+        .releaseIdle(live, false)
+        .catch((error) => log.warn({ session_id: sessionId, err: error }, 'a lease could not be given back now'));
       release();
     }
   }
@@ -228,6 +239,8 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       await work;
     },
 
+    deadTurns,
+
     async runsElsewhere(session) {
       for (const row of session.open) {
         if (row.status !== 'started' || row.epoch === null || row.epoch === parts.epoch) continue;
@@ -238,38 +251,29 @@ export function createRecovery(parts: RecoveryParts): Recovery {
 
     async heal(sessionId) {
       if (registry.peek(sessionId)?.run) return; // The run saves it itself.
-      const work = healing.get(sessionId);
-      if (work) return work;
+      let work = healing.get(sessionId);
       // Somebody else writes: the next read comes again (RE3).
-      if (lock.isHeld(sessionId) || retrying.has(sessionId)) return;
-      const started = repair(sessionId).finally(() => healing.delete(sessionId));
-      healing.set(sessionId, started);
-      await started;
-      if (!retries.isArmed(await transcripts.read(sessionId))) return;
-      // Whoever comes while this reader looks is answered with what stands.
-      retrying.add(sessionId);
-      await withLease(sessionId, () => retries.attempt(sessionId)).finally(() => retrying.delete(sessionId));
+      if (!work && lock.isHeld(sessionId)) return;
+      if (!work) {
+        work = repair(sessionId).finally(() => healing.delete(sessionId));
+        healing.set(sessionId, work);
+      }
+      await work;
+      await retry(sessionId);
     },
 
-    needsHealing: (transcript) =>
-      transcript.behind || foreignTurns.isPending(transcript) || retries.isArmed(transcript),
+    needsHealing: (transcript) => transcript.behind || transcript.armed || foreignTurns.isPending(transcript),
+
+    isTakenByOthers: async (sessionId) => {
+      const transcript = await transcripts.read(sessionId);
+      return foreignTurns.isPending(transcript) && (await foreignTurns.judge(sessionId, transcript)) !== 'ended';
+    },
 
     async beforeRun(sessionId) {
       if (!foreignTurns.isPending(await transcripts.read(sessionId))) return;
+      const live = registry.open(sessionId);
+      if ((await leases.acquire(live)) !== 'granted') return;
       await lock(sessionId, () => foreignTurns.settle(sessionId, true));
     },
   };
 }
-
-/** The first event of a run whose journal was never written. */
-const startOf = (admission: Admission): RunEvent => ({
-  type: 'run.start',
-  payload: {
-    admission_id: admission.admission_id,
-    input: admission.text,
-    generation: admission.generation!,
-    timestamp: admission.started_at!,
-    model: '',
-    ...(admission.attachments.length ? { attachments: admission.attachments } : {}),
-  },
-});

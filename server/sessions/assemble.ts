@@ -6,8 +6,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FileIdentity, FoundRow, Sidecar, SidecarRow, SidecarStore } from '../../db/files/sidecar-store.ts';
 import type { MessageStore, SessionRow, StateIndex } from '../../db/stores.ts';
+import { isMarkerId } from '../core/ids.ts';
 import { cutAtEdit } from '../core/reconcile/edit-fence.ts';
 import { fencesOf } from '../core/reconcile/fences.ts';
+import { collapsed, contentText, idOf, type RawRow } from '../core/reconcile/row.ts';
 import type { Message } from '../core/terms.ts';
 
 export interface Assembled {
@@ -39,7 +41,7 @@ export async function assemble(input: AssembleInput): Promise<Assembled> {
   const rows = found ? await withoutReplacedMarkers(edited, messages, sessionId) : [];
   const shrunk = found !== null && rows.length !== found.rows.length;
   const isOurs = rows.every(isSettled) && !index.ids.includes(null);
-  const short = isOurs ? byIds(rows as readonly SidecarRow[], input) : null;
+  const short = isOurs ? await withoutInactive(byIds(rows as readonly SidecarRow[], input), input) : null;
   const assembled = short ?? (await byContent(rows, input));
   const outdated = found !== null && editOf(found) < (session?.edit_number ?? 0);
   return { ...assembled, sidecarBehind: assembled.sidecarBehind || shrunk || outdated };
@@ -56,6 +58,8 @@ const isSettled = (row: FoundRow): boolean => row.id !== null && row.plain;
 async function afterEdits({ found, session, index, messages, sessionId }: AssembleInput) {
   if (!found) return [];
   if (!session || editOf(found) >= session.edit_number) return found.rows;
+  // Written by a program that knows nothing of our edits: it may be from before the last one, or have gone on behind it.
+  if (found.header.edit_number === undefined) return withoutTakenBack(found.rows, await messages.inactive(sessionId));
   return cutAtEdit(found.rows, {
     sidecarEdit: editOf(found),
     sessionEdit: session.edit_number,
@@ -65,11 +69,35 @@ async function afterEdits({ found, session, index, messages, sessionId }: Assemb
   });
 }
 
+/**
+ * Without the rows that edits took back, told by their ids, or where there is none by what they say: each as often as it was
+ * taken back, the last ones first.
+ */
+function withoutTakenBack(rows: readonly FoundRow[], gone: readonly RawRow[]): readonly FoundRow[] {
+  const ids = new Set(gone.map((row) => idOf(row)));
+  const said = new Map<string, number>();
+  for (const row of gone) said.set(sayingOf(row), (said.get(sayingOf(row)) ?? 0) + 1);
+  const kept: FoundRow[] = [];
+  for (const row of rows.toReversed()) {
+    if (row.id !== null && !ids.has(row.id)) kept.push(row);
+    if (row.id !== null) continue;
+    const saying = sayingOf(JSON.parse(row.json) as RawRow);
+    const left = said.get(saying) ?? 0;
+    if (left === 0) kept.push(row);
+    else said.set(saying, left - 1);
+  }
+  return kept.length === rows.length ? rows : kept.reverse();
+}
+
+const sayingOf = (row: RawRow): string => `${row.role} ${collapsed(contentText(row.content))}`;
+
+const isMarkerRow = ({ id }: FoundRow): boolean => id !== null && isMarkerId(id);
+
 /** A marker that gave way to a late answer stays away, also when the file could not be saved since. */
 async function withoutReplacedMarkers(rows: readonly FoundRow[], messages: MessageStore, sessionId: string) {
-  if (!rows.some((row) => row.id?.endsWith('.m'))) return rows;
+  if (!rows.some(isMarkerRow)) return rows;
   const inactive = new Set(await messages.inactiveIds(sessionId));
-  return inactive.size === 0 ? rows : rows.filter((row) => !(row.id?.endsWith('.m') && inactive.has(row.id)));
+  return inactive.size === 0 ? rows : rows.filter((row) => !(isMarkerRow(row) && inactive.has(row.id!)));
 }
 
 /** Rows that all have ids, and are all in the sidecar: null when they are not. */
@@ -98,6 +126,15 @@ function missingInState(rows: readonly SidecarRow[], index: StateIndex): Message
   return rows.slice(from).map((row) => JSON.parse(row.json) as Message);
 }
 
+/** What an edit took back stays away, also when a file that has it says that it has seen the edit. */
+async function withoutInactive(short: Assembled | null, { messages, sessionId }: AssembleInput) {
+  if (!short || short.missing.length === 0) return short;
+  const inactive = new Set(await messages.inactiveIds(sessionId));
+  if (!short.missing.some((row) => inactive.has(row.id))) return short;
+  const isThere = ({ id }: { id: string }): boolean => !inactive.has(id);
+  return { ...short, rows: short.rows.filter(isThere), missing: short.missing.filter(isThere), sidecarBehind: true };
+}
+
 /** Rows of other programs on either side, and rows that the sidecar lacks. */
 async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promise<Assembled> {
   const { index, messages, sidecars, sessionId, live, found } = input;
@@ -115,6 +152,7 @@ async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promi
     state,
     fences: fencesOf(found?.header ?? null),
     liveRunId: live,
+    taken: await messages.inactiveIds(sessionId),
   });
   const missing = merged.rows.slice(merged.missingFrom).map((row) => JSON.parse(row.json) as Message);
   return { rows: merged.rows, sidecarBehind: merged.changed, names: merged.names, missing, inactive: merged.inactive };

@@ -22,10 +22,10 @@ import type { Transcripts } from './transcripts.ts';
 import { type SessionView, toSessionView } from './view.ts';
 
 export interface EditsParts {
-  stores: Pick<Stores, 'sessions' | 'admissions' | 'edits'>;
+  stores: Pick<Stores, 'sessions' | 'admissions' | 'edits' | 'messages'>;
   sessions: Pick<Sessions, 'get'>;
   transcripts: Transcripts;
-  recovery: Pick<Recovery, 'heal'>;
+  recovery: Pick<Recovery, 'heal' | 'isTakenByOthers'>;
   registry: LiveRegistry;
   leases: Leases;
   lock: SessionLock;
@@ -64,6 +64,8 @@ interface Seen {
   live: LiveSession;
   session: SessionRow;
   rows: readonly SidecarRow[];
+  /** Rows of the state DB that only repeat what is shown, by their numbers. */
+  unnamed: readonly number[];
 }
 
 /** How often a retry looks at a session that is changed under it. */
@@ -95,18 +97,27 @@ export function createEdits(parts: EditsParts): Edits {
     const verdict = judgeEdit({ open: session.open, revision, expected: revision });
     if (verdict !== 'edit') throw new AppError(verdict);
     if (live.run) throw new AppError('session_busy');
+    // Before the transcript: what has no id in it, although nothing is behind, says what a row says that is shown.
+    const index = await stores.messages.index(sessionId);
+    const unnamed = index.rowIds.filter((_, at) => index.ids[at] === null);
     const { rows, behind } = await transcripts.read(sessionId);
+    if (await parts.recovery.isTakenByOthers(sessionId)) {
+      throw new AppError(
+        'session_busy',
+        'Another program has a turn pending in this session. Try again in half a minute.',
+      );
+    }
     // A row that the state DB does not know cannot be taken out of it, and would come back.
     if (behind) throw new AppError('session_busy', 'The session is being repaired. Try again in a moment.');
-    return { live, session, rows };
+    return { live, session, rows, unnamed };
   }
 
   /** Brings the sidecar behind an edit. Not now is no failure: until then every read cuts it at the fence. */
-  async function save({ live }: Seen): Promise<void> {
+  async function save({ live, session }: Seen): Promise<void> {
     const { sessionId } = live;
     parts.reached('edited');
     transcripts.forget(sessionId);
-    for (const attachment of live.attachments) attachment.onEdited();
+    live.edited(session.edit_number + 1);
     await unlessTrouble(sessionId, () => transcripts.save(sessionId, { rows: [], pending: null, now: now() }));
     parts.reached('edit-saved');
   }
@@ -219,8 +230,10 @@ export function createEdits(parts: EditsParts): Edits {
 
 const conflict = (revision: number): AppError => new AppError('revision_conflict', undefined, { revision });
 
-function cutAt({ rows, session }: Seen, count: number): Cut {
+function cutAt({ rows, session, unnamed }: Seen, count: number): Cut {
   const last = rows[count - 1];
   const kept = last ? { id: last.id, timestamp: (JSON.parse(last.json) as Message).timestamp } : null;
-  return { kept, count, remove: rows.slice(count).map((row) => row.id), revision: session.revision };
+  // Of rows that say again what is taken back none may stay: it would be new to the next read.
+  const remove = [...rows.slice(count).map((row) => row.id), ...unnamed.map((rowId) => `row.${rowId}`)];
+  return { kept, count, remove, revision: session.revision };
 }

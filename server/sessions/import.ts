@@ -1,9 +1,10 @@
 /** Import: a new session from an exported document, whole or not at all (ED5). */
+import { givenUp } from '../core/marker.ts';
 import { toDisplay } from '../core/reconcile/display.ts';
 import type { RawRow } from '../core/reconcile/row.ts';
 import { type DocumentSession, documentMessage } from '../core/session-document.ts';
 import type { Message } from '../core/terms.ts';
-import { wellFormedJson } from '../core/text.ts';
+import { isDeeperThan, wellFormedJson } from '../core/text.ts';
 import { AppError } from '../errors.ts';
 import type { MakeCopy } from './copies.ts';
 import type { SessionView } from './view.ts';
@@ -21,6 +22,9 @@ export type Import = (document: ImportedDocument) => Promise<SessionView>;
 
 export function createImport({ makeCopy }: { makeCopy: MakeCopy }): Import {
   return async (document) => {
+    if (isDeeperThan(document, MAX_DEPTH)) {
+      throw new AppError('unacceptable', `The document is nested more than ${MAX_DEPTH} deep.`);
+    }
     // A model may have gone away since, as it may for any session.
     const { title = null, title_source, model = null, created_at, usage } = wellFormedJson(document.session);
     const rows = document.messages.map(wellFormedJson).map(shown);
@@ -42,8 +46,12 @@ export function createImport({ makeCopy }: { makeCopy: MakeCopy }): Import {
   };
 }
 
+/** Deeper than this nothing is that a person or a model wrote. */
+const MAX_DEPTH = 200;
+
 /** A message as it is shown, whoever wrote it: what nobody would see is not stored either. */
-const shown = (message: Message): Message => documentMessage(toDisplay(message as unknown as RawRow, message.id));
+const shown = (message: Message): Message =>
+  documentMessage(givenUp(toDisplay(message as unknown as RawRow, message.id)));
 
 function checkIds(rows: readonly Message[]): void {
   const places = new Map<string, number>();

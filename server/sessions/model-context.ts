@@ -31,11 +31,11 @@ export async function historyOf(
   const context = contextOf(tail.context_messages);
   if (!context && before.every((row) => isOurId(row.id))) return before.map((row) => JSON.parse(row.json) as Message);
   const state = (await stores.messages.raw(sessionId, null)).filter((row) => row.run_id !== runId);
-  const structured = new Map(state.filter((row) => Array.isArray(row.content)).map((row) => [idOf(row), row.content]));
-  // Pictures and notes that an agent added to a prompt are in its own copy alone.
+  const given = new Map(state.map((row) => [idOf(row), row.content]));
+  // Pictures and notes that an agent added to a prompt are in its own copy alone; of an answer whichever has more.
   const transcript = before.map((row): RawRow => {
     const raw = JSON.parse(row.stored ?? row.json) as RawRow;
-    const content = structured.get(row.id);
+    const content = row.role === 'user' && !isOurId(row.id) ? given.get(row.id) : undefined;
     return content === undefined ? raw : { ...raw, content };
   });
   const fields = (header ?? {}) as ContextFields;

@@ -11,12 +11,14 @@ import type { Stop } from '../authority/stop.ts';
 import { formatSessionId } from '../core/ids.ts';
 import { wellFormed } from '../core/text.ts';
 import { AppError } from '../errors.ts';
+import type { Leases } from '../lease/leases.ts';
 import { notOwned } from '../lease/not-owned.ts';
 import type { SessionDescription } from '../live/attach.ts';
 import { plainLiveEvent } from '../live/live-event.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Recovery } from '../recovery/recovery.ts';
 import { type AdmissionView, toQueuedView } from './admission-view.ts';
+import { type Page, pageOf } from './page.ts';
 import type { SessionLock } from './session-lock.ts';
 import type { Transcripts } from './transcripts.ts';
 import { type SessionView, toSessionView } from './view.ts';
@@ -32,6 +34,9 @@ export interface SessionsParts {
   recovery: Recovery;
   stop: Pick<Stop, 'interrupt'>;
   drain: Pick<Drain, 'wake' | 'ended'>;
+  leases: Pick<Leases, 'elsewhere'>;
+  /** Somebody asks for sessions: what other processes left may be looked for. */
+  onAsked(): void;
   lock: SessionLock;
   /** Whether a session may be given this model; a string says why not. */
   checkModel(model: string): string | null;
@@ -52,10 +57,7 @@ export interface CreateInput {
   project_id?: string | null;
 }
 
-export interface MessagePage {
-  /** Rows as JSON texts with commas between them, oldest first. */
-  rows: string | Buffer;
-  hasMore: boolean;
+export interface MessagePage extends Page {
   session: SessionView;
   /** Tells this state of the transcript from every other. */
   tag: string;
@@ -70,7 +72,7 @@ export interface Sessions {
   remove(sessionId: string, stop: boolean): Promise<void>;
   /** The last rows, or those before or after a row. */
   messages(sessionId: string, page: { limit: number; before?: string; after?: string }): Promise<MessagePage>;
-  /** @throws AppError session_not_found; session_not_owned when another process runs a turn of it */
+  /** @throws AppError session_not_found; session_not_owned when another process runs it, or is about to */
   assertStreamable(sessionId: string): Promise<void>;
   /** What stream readers are told of a session. */
   describe(sessionId: string): Promise<SessionDescription>;
@@ -83,12 +85,15 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   /** The row of a session, after what a dead process left of it is resolved. */
   async function row(sessionId: string): Promise<SessionRow> {
+    parts.onAsked();
     const session = await stores.sessions.get(sessionId);
     if (!session) throw new AppError('session_not_found');
     if (session.open.every((open) => open.status === 'queued')) {
       const live = registry.peek(sessionId);
       // Queued by a process that may have died since: whoever looks sees to it that it runs.
-      if (session.open.length > 0 && !live?.run && !live?.paused) parts.drain.wake(sessionId);
+      if (session.open.length > 0 && !live?.run && !live?.paused && !(await waitsElsewhere(sessionId))) {
+        parts.drain.wake(sessionId);
+      }
       return session;
     }
     try {
@@ -97,11 +102,28 @@ export function createSessions(parts: SessionsParts): Sessions {
       if (storageTroubleKind(error) === null) throw error;
       // A read answers with what stands; the next one tries again.
       parts.log.warn({ session_id: sessionId, err: error }, 'recovery must wait');
-      return session;
+      return withoutDeadTurns(session);
     }
     const after = await stores.sessions.get(sessionId);
     if (!after) throw new AppError('session_not_found');
-    return after;
+    return withoutDeadTurns(after);
+  }
+
+  /** A turn whose process is dead does not run, whatever its row says until it is resolved: it is of unknown fate. */
+  async function withoutDeadTurns(session: SessionRow): Promise<SessionRow> {
+    const dead = new Set(await recovery.deadTurns(session.open));
+    if (dead.size === 0) return session;
+    return { ...session, open: session.open.map((one) => (dead.has(one) ? { ...one, status: 'unknown' } : one)) };
+  }
+
+  /** Whether a living process that is not this one moves the queue of a session. Who cannot know leaves it alone. */
+  async function waitsElsewhere(sessionId: string): Promise<boolean> {
+    try {
+      return (await parts.leases.elsewhere(sessionId)) !== null;
+    } catch (error) {
+      if (storageTroubleKind(error) === null) throw error;
+      return true; // Reading needs no lease (LE8).
+    }
   }
 
   const view = (session: SessionRow): SessionView => toSessionView(session, registry.peek(session.session_id));
@@ -158,8 +180,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     get: async (sessionId) => view(await row(sessionId)),
 
     async list(query) {
+      parts.onAsked(); // What is shown of unknown fate is being resolved then.
       const { sessions, next, total } = await stores.sessions.list(query);
-      return { sessions: sessions.map(view), next, total };
+      return { sessions: (await Promise.all(sessions.map(withoutDeadTurns))).map(view), next, total };
     },
 
     async patch(sessionId, raw, revision) {
@@ -177,18 +200,21 @@ export function createSessions(parts: SessionsParts): Sessions {
     async remove(sessionId, stop) {
       const { generation } = await row(sessionId);
       // With `stop` prompts may still come in while it stops: a few rounds, then the refusal says so.
+      // A session that never ran has a file only where another program made one; with `stop` it may run meanwhile.
+      const hasFiles = stop || generation > 0 || (await parts.sidecars.identity(sessionId)) !== null;
       for (let rounds = stop ? 10 : 1; ; rounds -= 1) {
         if (stop) {
           await parts.stop.interrupt(sessionId, { generation: null, clearQueue: true });
           await parts.drain.ended(sessionId);
         }
-        const outcome = registry.peek(sessionId)?.run ? 'live' : await stores.sessions.remove(sessionId, now());
+        const outcome = registry.peek(sessionId)?.run
+          ? 'live'
+          : await stores.sessions.remove(sessionId, now(), hasFiles);
         if (outcome === 'removed') break;
         if (outcome === 'not_found') throw new AppError('session_not_found');
         if (rounds <= 1) throw new AppError('session_live');
       }
-      // A session that never ran never had a file; with `stop` it may have run since.
-      if (generation > 0 || stop) await parts.lock(sessionId, () => removeFiles(sessionId));
+      if (hasFiles) await parts.lock(sessionId, () => removeFiles(sessionId));
       registry.peek(sessionId)?.publish(plainLiveEvent('session.deleted', sessionId, {}));
       registry.publishList(sessionId, 'deleted');
     },
@@ -202,33 +228,21 @@ export function createSessions(parts: SessionsParts): Sessions {
         session = (await stores.sessions.get(sessionId)) ?? session;
         transcript = await transcripts.read(sessionId);
       }
-      const { rows } = transcript;
-      const place = (id: string): number => {
-        const index = rows.findIndex((message) => message.id === id);
-        if (index < 0) throw new AppError('unknown_message');
-        return index;
-      };
-      const from = after === undefined ? 0 : place(after) + 1;
-      const to = before === undefined ? rows.length : place(before);
-      // With `after` a page goes forward from there, otherwise it ends where it ends.
-      const start = after === undefined ? Math.max(from, to - limit) : from;
-      const end = Math.max(start, after === undefined ? to : Math.min(to, from + limit));
-      const whole = start === 0 && end === rows.length && end > WHOLE_FROM;
-      return {
-        rows: whole ? transcript.body() : slice(rows, start, end),
-        hasMore: after === undefined ? start > 0 : end < to,
-        session: view(session),
-        tag: transcript.tag,
-      };
+      return { ...pageOf(transcript, { limit, before, after }), session: view(session), tag: transcript.tag };
     },
 
     async assertStreamable(sessionId) {
-      const holder = await recovery.runsElsewhere(await row(sessionId));
+      const session = await row(sessionId);
+      if (session.open.length === 0 || registry.peek(sessionId)?.run) return;
+      const holder = (await recovery.runsElsewhere(session)) ?? (await parts.leases.elsewhere(sessionId));
       if (holder) throw notOwned(sessionId, holder);
     },
 
     async describe(sessionId) {
-      const session = view(await row(sessionId));
+      const stored = await row(sessionId);
+      const live = registry.peek(sessionId);
+      if (live) live.editSeen ??= stored.edit_number;
+      const session = view(stored);
       const queue =
         session.queue_length === 0 ? [] : await stores.admissions.list(sessionId, { pending: true, limit: 1000 });
       const waiting: AdmissionView[] = queue.filter((one) => one.status === 'queued').map(toQueuedView);
@@ -244,13 +258,4 @@ export function createSessions(parts: SessionsParts): Sessions {
       }
     },
   };
-}
-
-/** From how many rows on a whole transcript is worth keeping in one piece. */
-const WHOLE_FROM = 200;
-
-function slice(rows: readonly { json: string }[], start: number, end: number): string {
-  let text = '';
-  for (let at = start; at < end; at += 1) text += at === start ? rows[at]!.json : `,${rows[at]!.json}`;
-  return text;
 }

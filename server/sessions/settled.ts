@@ -2,8 +2,9 @@
  * What of a session can be copied or taken away: what is displayed and settled. The rows of a turn that waits, runs or
  * is of unknown fate belong to that turn alone until it has ended.
  */
-import type { SidecarRow } from '../../db/files/sidecar-store.ts';
+import { type SidecarRow, toSidecarRow } from '../../db/files/sidecar-store.ts';
 import type { SessionRow, Stores } from '../../db/stores.ts';
+import { givenUp } from '../core/marker.ts';
 import { AppError } from '../errors.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Recovery } from '../recovery/recovery.ts';
@@ -40,12 +41,18 @@ export function createReadSettled(parts: SettledParts): ReadSettled {
     const before = await row(sessionId);
     const isIdle = before.open.every((one) => one.status === 'queued');
     if (isIdle && recovery.needsHealing(await transcripts.read(sessionId))) await recovery.heal(sessionId);
-    const { rows } = await transcripts.read(sessionId);
+    const { rows, armed } = await transcripts.read(sessionId);
     const session = await row(sessionId);
     // On both sides of the read: a turn may have begun before it, and another one ended.
     const open = new Set([...before.open, ...session.open].map((one) => one.run_id));
     const live = parts.registry.peek(sessionId)?.run;
     if (live) open.add(live.runId);
-    return { session, rows: rows.filter((one) => one.runId === null || !open.has(one.runId)) };
+    const settled = rows.filter((one) => one.runId === null || !open.has(one.runId));
+    // Only here its output is looked for.
+    const waits = ({ json }: SidecarRow): boolean => json.includes('"recovery":"pending"');
+    return {
+      session,
+      rows: armed ? settled.map((one) => (waits(one) ? toSidecarRow(givenUp(JSON.parse(one.json))) : one)) : settled,
+    };
   };
 }

@@ -1,10 +1,12 @@
 /**
  * The transcript of a session: one right list of rows from the stores, cached as serialised bytes.
  *
- * A read proves first that nothing changed (identity of the sidecar file, data version of the state DB) and answers
- * from memory; otherwise the work is done once, whoever asks (single flight). Only the holder of the lease saves;
- * a save extends what is there and never shrinks it (SC3), and memory changes only after it succeeded (SC2).
+ * A read proves first that nothing changed (identity of the sidecar file, data version of the state DB, and when that moved
+ * one probe of the session's rows) and answers from memory; otherwise the work is done once, whoever asks. Only the holder
+ * of the lease saves; a save extends what is there and never shrinks it (SC3), and memory changes only after it
+ * succeeded (SC2).
  */
+import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { appended, bytesOf, listOf, plainRow, type RowList, sizeOf } from '../../db/files/sidecar-rows.ts';
 import {
@@ -18,22 +20,28 @@ import {
   toSidecarRow,
 } from '../../db/files/sidecar-store.ts';
 import { lazyTail, type Tail, toSidecar } from '../../db/files/sidecar-text.ts';
+import { StorageTrouble } from '../../db/storage-trouble.ts';
 import type { Healing, SessionRow, StateIndex, Stores } from '../../db/stores.ts';
+import { isMarkerId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
 import { type Retry, retryField } from '../core/retry-rules.ts';
 import type { Message } from '../core/terms.ts';
 import { type Assembled, assemble } from './assemble.ts';
+import { headerOf, type PendingTurn } from './sidecar-header.ts';
+import { createBoundedCache } from './transcript-cache.ts';
 
 export interface Transcript {
   rows: readonly SidecarRow[];
   /** Whether a store lacks something of it, or the sidecar still names a turn that has ended. */
   behind: boolean;
   /** Tells this state of the transcript from every other: a part of its ETag. */
-  tag: string;
+  readonly tag: string;
   /** The fields of the sidecar beside its rows, as they were found. */
   header: SidecarHeader | null;
   /** Fields that stand behind the rows in the file, such as the context that another program gave its model. */
   tail: Readonly<Record<string, unknown>>;
+  /** Whether a marker in it waits for output that may still appear. */
+  readonly armed: boolean;
   /** All rows as JSON texts with commas between them: the very bytes in which they are kept, with the file's line breaks. */
   body(): Buffer;
 }
@@ -49,14 +57,6 @@ export interface TranscriptsParts {
   cacheBytes: number;
 }
 
-export interface PendingTurn {
-  runId: string;
-  text: string;
-  attachments: string[];
-  /** Epoch seconds. */
-  startedAt: number;
-}
-
 /** A change of the rows themselves, by recovery: what stands where afterwards, and what the state DB must know of it. */
 export interface Rewrite {
   rows: readonly SidecarRow[];
@@ -70,18 +70,18 @@ export interface Transcripts {
   read(sessionId: string): Promise<Transcript>;
   /**
    * Saves the sidecar with these rows added (those that it has already, by id, stay as they are), and with the fields
-   * of the running turn. The caller holds the lease, and calls one at a time for a session.
+   * of the running turn; with a run they end with it, but not those of another. The caller holds the lease, and calls one at a time for a session.
    */
   save(
     sessionId: string,
-    change: { rows: readonly Message[]; pending: PendingTurn | null; now: number; retry?: Retry },
+    change: { rows: readonly Message[]; pending: PendingTurn | null; now: number; runId?: string; retry?: Retry },
   ): Promise<void>;
   /**
    * Brings every store to what the transcript says: ids for rows of other programs, rows that one of them lacks. Under the
-   * lease and the lock, like `save`. `moved` when the file changed under it: nothing of it was written, the next read
-   * tries again.
+   * lease and the lock, like `save`. When the file or a claim changed under it nothing is written, and the next read tries
+   * again.
    */
-  heal(sessionId: string, now: number): Promise<'healed' | 'moved'>;
+  heal(sessionId: string, now: number): Promise<void>;
   /** Changes the rows by what recovery found out, in the state DB and then in the file. Under the lease and the lock. */
   rewrite(sessionId: string, change: (transcript: Transcript) => Rewrite | null, now: number): Promise<void>;
   forget(sessionId: string): void;
@@ -94,6 +94,14 @@ interface Entry {
   fields: Tail;
   identity: FileIdentity | null;
   dataVersion: number;
+  /** What the state DB had of the session then; null when it had no row of it. */
+  seen: string | null;
+  /** Digest of all rows, once somebody has asked while the stores differed. */
+  contentTag?: string;
+  /** Generation of the session then. */
+  generation: number;
+  /** Whether a marker waits for output, once somebody has asked. */
+  armed?: boolean;
   damaged: boolean;
   /** Whether the file has these rows and nothing else: then it need not be read again while it stays as it is. */
   isFile: boolean;
@@ -107,34 +115,14 @@ const NO_FIELDS: Tail = { tail: {} };
 
 export function createTranscripts(parts: TranscriptsParts): Transcripts {
   const { stores, sidecars, liveRunId } = parts;
-  /** Least recently used first. */
-  const cache = new Map<string, Entry>();
-  /** What each of them takes of the memory. */
-  const kept = new Map<string, number>();
+  const cache = createBoundedCache<Entry>(
+    parts.cacheBytes,
+    (entry) => sizeOf(entry.list) + (entry.fields.tailText?.text.length ?? 0),
+    (sessionId) => liveRunId(sessionId) !== null,
+  );
   const loading = new Map<string, Promise<Entry>>();
   /** Reads that were under way when their session was forgotten. */
   const voided = new WeakSet<Promise<Entry>>();
-  let cachedBytes = 0;
-
-  const drop = (sessionId: string): void => {
-    cachedBytes -= kept.get(sessionId) ?? 0;
-    kept.delete(sessionId);
-    cache.delete(sessionId);
-  };
-
-  const keep = (sessionId: string, entry: Entry): void => {
-    drop(sessionId);
-    cache.set(sessionId, entry);
-    const bytes = sizeOf(entry.list) + (entry.fields.tailText?.text.length ?? 0);
-    kept.set(sessionId, bytes);
-    cachedBytes += bytes;
-    for (const oldest of cache.keys()) {
-      if (cachedBytes <= parts.cacheBytes || cache.size === 1) break;
-      if (liveRunId(oldest) === null) drop(oldest);
-      else break;
-    }
-  };
-
   /** The file as it stands: from memory where that has all of it, which after a change of the state DB alone it has. */
   const readFile = async (sessionId: string, meanwhile: () => void): Promise<SidecarRead> => {
     const entry = cache.get(sessionId);
@@ -187,8 +175,10 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       list: listOf(rows),
       header: found?.header ?? null,
       fields: found?.tailText ? lazyTail(found.tailText) : NO_FIELDS,
-      identity: read.kind === 'found' ? read.identity : null,
+      identity: read.kind === 'missing' ? null : read.identity,
       dataVersion,
+      seen: session && (await seenOf(session)),
+      generation: session?.generation ?? 0,
       damaged: read.kind === 'damaged',
       isFile: isFileOf(found, assembled),
       sidecarBehind: assembled.sidecarBehind || read.kind === 'damaged' || (found === null && rows.length > 0),
@@ -196,23 +186,34 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     };
   };
 
+  /** What tells whether another connection wrote of this session: its row, and how many rows it has up to which. */
+  const seenOf = async (session: SessionRow): Promise<string> => {
+    const { count, last } = await stores.messages.extent(session.session_id);
+    const open = session.open.map((row) => `${row.run_id} ${row.status}`).join();
+    return `${session.revision} ${session.generation} ${count} ${last} ${open}`;
+  };
+
+  /** Whether nothing of the session changed since it was read, although something in the state DB did. */
+  const isAsSeen = async (sessionId: string, entry: Entry): Promise<boolean> => {
+    const dataVersion = stores.dataVersion();
+    if (entry.dataVersion === dataVersion) return true;
+    const session = await stores.sessions.get(sessionId);
+    if (!session || entry.seen !== (await seenOf(session))) return false;
+    entry.dataVersion = dataVersion;
+    return true;
+  };
+
   const current = async (sessionId: string): Promise<Entry> => {
     const entry = cache.get(sessionId);
-    if (
-      entry &&
-      entry.dataVersion === stores.dataVersion() &&
-      !entry.damaged &&
-      entry.identity === (await sidecars.identity(sessionId))
-    ) {
-      return entry;
-    }
+    const isThere = entry && !entry.damaged && entry.identity === (await sidecars.identity(sessionId));
+    if (isThere && (await isAsSeen(sessionId, entry))) return entry;
     const shared = loading.get(sessionId) ?? load(sessionId);
     loading.set(sessionId, shared);
     try {
       const fresh = await shared;
       // Forgotten meanwhile, for what it read is not what is there any more.
       if (voided.has(shared)) return await current(sessionId);
-      keep(sessionId, fresh);
+      cache.set(sessionId, fresh);
       return fresh;
     } finally {
       if (loading.get(sessionId) === shared) loading.delete(sessionId);
@@ -224,8 +225,17 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     const rows = withoutOutputOf(liveRunId(sessionId), list.rows);
     return {
       rows,
-      behind: entry.sidecarBehind || entry.healing !== null,
-      tag: `${entry.identity ?? '-'}:${rows.length}`,
+      behind: isBehind(entry),
+      // While the stores differ, what the file alone says is not all that is shown.
+      get tag() {
+        if (!isBehind(entry)) return `${entry.identity ?? '-'}:${rows.length}`;
+        entry.contentTag ??= createHash('sha256').update(bytesOf(list, rows.length)).digest('base64url');
+        return entry.contentTag;
+      },
+      get armed() {
+        entry.armed ??= list.rows.some(waitsForOutput);
+        return entry.armed;
+      },
       header: entry.header,
       get tail() {
         return fields.tail;
@@ -234,70 +244,108 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     };
   };
 
-  /** Writes the file, then changes memory: in this order only (SC2). */
+  /**
+   * Writes the file, then changes memory: in this order only (SC2). `moved` when the file is no longer the one that was read:
+   * then nothing is written, and it is read anew.
+   */
   const write = async (
     sessionId: string,
     entry: Entry,
     change: { rows: readonly SidecarRow[]; pending: PendingTurn | null | 'keep'; now: number },
     listOfSaved: () => RowList,
-  ): Promise<void> => {
+  ): Promise<'saved' | 'moved' | 'deleted'> => {
     const session = await stores.sessions.get(sessionId);
-    if (!session) return; // Deleted meanwhile: nothing of it is written again.
+    if (!session) return 'deleted'; // Nothing of it is written again.
     const header = headerOf(session, entry.header, change.pending);
-    if (entry.damaged) await sidecars.moveAside(sessionId, change.now);
-    const identity = await sidecars.save(sessionId, toSidecar(header, change.rows, entry.fields));
+    const isStill = entry.damaged && (await sidecars.identity(sessionId)) === entry.identity;
+    if (isStill) await sidecars.moveAside(sessionId, change.now);
+    const expected = entry.damaged ? null : entry.identity;
+    const identity = await sidecars.saveOver(sessionId, toSidecar(header, change.rows, entry.fields), expected);
+    if (identity === null) {
+      cache.delete(sessionId);
+      return 'moved';
+    }
     const list = listOfSaved();
     const isFile = entry.isFile && list.rows.every((row) => row.stored === undefined);
-    keep(sessionId, { ...entry, list, header, identity, damaged: false, isFile, sidecarBehind: false });
+    const seen = await seenOf(session);
+    const { armed: _armed, contentTag: _tag, ...same } = entry;
+    const { generation } = session;
+    const saved = { list, header, identity, seen, generation, damaged: false, isFile, sidecarBehind: false };
+    cache.set(sessionId, { ...same, ...saved });
+    return 'saved';
   };
 
-  const healStateDb = async (sessionId: string, entry: Entry, now: number): Promise<void> => {
-    if (!entry.healing) return;
-    await stores.messages.heal(sessionId, { ...entry.healing, ...countOf(entry.list.rows), now });
+  /** @returns whether the state DB is as the transcript wants it; a claim that came in between is not written over */
+  const healStateDb = async (sessionId: string, entry: Entry, now: number): Promise<boolean> => {
+    if (!entry.healing) return true;
+    const { generation } = entry;
+    const healing = { ...entry.healing, ...countOf(entry.list.rows), generation, now };
+    if ((await stores.messages.heal(sessionId, healing)) === 'moved') {
+      cache.delete(sessionId);
+      return false;
+    }
     // Once is enough, also when the file cannot be saved behind it.
     entry.healing = null;
+    return true;
   };
 
   return {
     read: async (sessionId) => viewOf(sessionId, await current(sessionId)),
 
-    async save(sessionId, { rows: wanted, pending, now, retry }) {
-      const entry = await current(sessionId);
-      const { list } = entry;
-      const there = new Set(wanted.map((row) => row.id));
-      const known = new Set(list.rows.flatMap((row) => (there.has(row.id) ? [row.id] : [])));
-      const added = wanted.filter((row) => !known.has(row.id)).map((row) => toStoredRow(row, retry));
-      const rows = [...list.rows, ...added];
-      await write(sessionId, entry, { rows, pending, now }, () => appended(list, added));
+    async save(sessionId, { rows: wanted, pending, now, runId, retry }) {
+      // The end of a turn of ours ends no other that the file names since.
+      const ended = ({ header }: Entry) =>
+        pending === null && runId !== undefined && header?.active_stream_id && header.active_stream_id !== runId
+          ? 'keep'
+          : pending;
+      // Another program that saves the same file meanwhile is read first, so that nothing of it is lost.
+      for (let round = 0; ; round += 1) {
+        const entry = await current(sessionId);
+        const { list } = entry;
+        const there = new Set(wanted.map((row) => row.id));
+        const known = new Set(list.rows.flatMap((row) => (there.has(row.id) ? [row.id] : [])));
+        const added = wanted.filter((row) => !known.has(row.id)).map((row) => toStoredRow(row, retry));
+        const rows = [...list.rows, ...added];
+        const saved = await write(sessionId, entry, { rows, pending: ended(entry), now }, () => appended(list, added));
+        if (saved !== 'moved') return;
+        if (round === ROUNDS) throw new StorageTrouble('busy', `the sidecar of ${sessionId} changes all the time`);
+      }
     },
 
     async heal(sessionId, now) {
       const entry = await current(sessionId);
-      await healStateDb(sessionId, entry, now);
-      if (!entry.sidecarBehind) return 'healed';
-      // Another program may have saved the file meanwhile: what it wrote is read first.
-      if ((await sidecars.identity(sessionId)) !== entry.identity && !entry.damaged) return 'moved';
+      if (!(await healStateDb(sessionId, entry, now)) || !entry.sidecarBehind) return;
       await write(sessionId, entry, { rows: entry.list.rows, pending: 'keep', now }, () => entry.list);
-      return 'healed';
     },
 
     async rewrite(sessionId, change, now) {
       const entry = await current(sessionId);
       const view = viewOf(sessionId, entry);
       // What is changed is made of copies, as of any rows.
-      const rewritten = change({ ...view, rows: view.rows.map(plainRow) });
-      if (!rewritten) return;
+      const rewritten = change({
+        ...view,
+        tag: view.tag,
+        armed: view.armed,
+        tail: view.tail,
+        rows: view.rows.map(plainRow),
+      });
+      if (!rewritten || (await sidecars.identity(sessionId)) !== entry.identity) return;
       const { rows, healing, ended } = rewritten;
       if (healing) {
         const { names, rows: missing, inactive } = entry.healing ?? { names: [], rows: [], inactive: [] };
-        await stores.messages.heal(sessionId, {
+        const healed = await stores.messages.heal(sessionId, {
           names,
-          rows: [...missing, ...healing.rows],
+          rows: [...missing, ...inOrder(healing.rows, rows)],
           inactive: [...inactive, ...healing.inactive],
           ...countOf(rows),
+          generation: entry.generation,
           ...(healing.flag === undefined ? {} : { flag: healing.flag }),
           now,
         });
+        if (healed === 'moved') {
+          cache.delete(sessionId);
+          return;
+        }
       }
       const rest = healing ? null : entry.healing;
       const pending = ended ? null : 'keep';
@@ -305,12 +353,30 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     },
 
     forget(sessionId) {
-      drop(sessionId);
+      cache.delete(sessionId);
       const shared = loading.get(sessionId);
       if (shared) voided.add(shared);
       loading.delete(sessionId);
     },
   };
+}
+
+/** How often a save reads the file anew that another program keeps changing. */
+const ROUNDS = 5;
+
+/** Whether a row is a marker whose output, or more of it, may still appear. */
+const waitsForOutput = (row: SidecarRow): boolean =>
+  (isMarkerId(row.id) && row.json.includes('"recovery":"pending"')) || row.stored?.includes('_journal_retry') === true;
+
+/**
+ * Of rows that recovery adds, those that the state DB can keep in order: it knows no other than that of its rows, so one
+ * that belongs before rows which it has stays in the sidecar, and in its journal. Rows that it has are brought up to date.
+ */
+function inOrder(added: readonly Message[], rows: readonly SidecarRow[]): Message[] {
+  const ids = new Set(added.map((row) => row.id));
+  const last = rows.findLastIndex((row) => !ids.has(row.id));
+  const atEnd = new Set(rows.slice(last + 1).map((row) => row.id));
+  return added.filter((row) => atEnd.has(row.id) || isMarker(row));
 }
 
 /** A marker that waits for its output is stored with what its retry needs. */
@@ -319,6 +385,8 @@ function toStoredRow(message: Message, retry?: Retry): SidecarRow {
   if (!retry || !isMarker(message)) return row;
   return { ...row, stored: JSON.stringify({ ...message, ...retryField(retry) }) };
 }
+
+const isBehind = (entry: Entry): boolean => entry.sidecarBehind || entry.healing !== null;
 
 const isWaiting = (open: { status: string }): boolean => open.status === 'queued';
 
@@ -349,51 +417,3 @@ function withoutOutputOf(runId: string | null, rows: readonly SidecarRow[]): rea
   const end = rows.findLastIndex((row) => row.runId !== runId || row.role === 'user') + 1;
   return end === rows.length ? rows : rows.slice(0, end);
 }
-
-/** The scalar fields of a sidecar: copies of the row, the fields of the running turn, and what another program wrote. */
-function headerOf(row: SessionRow, old: SidecarHeader | null, pending: PendingTurn | null | 'keep'): SidecarHeader {
-  const turn = pending === 'keep' ? turnOf(old) : turnFields(pending);
-  return {
-    ...old,
-    session_id: row.session_id,
-    title: row.title ?? 'Untitled',
-    workspace: row.workspace,
-    model: row.model,
-    project_id: row.project_id,
-    created_at: row.created_at,
-    updated_at: row.updated_at,
-    pinned: row.pinned,
-    archived: row.archived,
-    manual_title: row.title_source === 'user',
-    input_tokens: row.input_tokens,
-    output_tokens: row.output_tokens,
-    estimated_cost: row.cost_usd,
-    context_length: row.context_length,
-    ...turn,
-    edit_number: row.edit_number,
-    message_count: 0,
-  };
-}
-
-const TURN_FIELDS = [
-  'active_stream_id',
-  'pending_user_message',
-  'pending_attachments',
-  'pending_started_at',
-  'pending_user_source',
-] as const;
-
-type TurnFields = Pick<SidecarHeader, (typeof TURN_FIELDS)[number]>;
-
-/** The fields of the running turn. */
-const turnFields = (pending: PendingTurn | null): TurnFields => ({
-  active_stream_id: pending?.runId ?? null,
-  pending_user_message: pending?.text ?? null,
-  pending_attachments: pending?.attachments ?? [],
-  pending_started_at: pending?.startedAt ?? null,
-  pending_user_source: null,
-});
-
-/** The same as they stand: whether that turn still lives is not for a save to judge. */
-const turnOf = (old: SidecarHeader | null): TurnFields =>
-  old ? (Object.fromEntries(TURN_FIELDS.map((field) => [field, old[field] ?? null])) as TurnFields) : turnFields(null);

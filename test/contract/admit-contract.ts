@@ -123,11 +123,11 @@ export function admitContract(open: OpenStores): void {
     await admit(3, { request_id: 'request-1', principal_id: 'guest' });
   });
 
-  it('[AD2] the same prompt sent ten times at once is one row with ten receipts', async () => {
+  it('[AD2] the same prompt sent twenty times at once is one row with twenty receipts', async () => {
     const { stores, session } = await openBench(open);
     await session();
     const outcomes = await Promise.all(
-      Array.from({ length: 10 }, (_, n) =>
+      Array.from({ length: 20 }, (_, n) =>
         stores.admissions.admit(newAdmission(1, { admission_id: `a${n}`, run_id: runId(n) }), {
           maxQueued: 9,
           lease: lease(),

@@ -241,6 +241,45 @@ export function claimContract(open: OpenStores): void {
     expect((await stores.admissions.claim(SESSION, 'admission-2', BY)).kind).toBe('claimed');
   });
 
+  it('[CL4, EV4] the end of a row of unknown fate takes what its turn had shown into the transcript in one step', async () => {
+    const { stores, session, admit, run, everything } = await openBench(open);
+    await session();
+    const fence = await run(1);
+    const first = reply(1, 1);
+    expect(await stores.admissions.appendRows(fence, [first])).toBe('appended');
+    await stores.admissions.markUnknown('admission-1');
+    await admit(2);
+    const error = { code: 'interrupted' as const, message: 'It was not known.', retryable: true };
+    const last = reply(1, 2, { role: 'tool', content: 'x', tool_call_id: 't1', name: 'read_file' });
+    const end = {
+      error,
+      message_id: first.id,
+      last_seq: 9,
+      rows: [{ ...first, recovered: true }, last],
+      usage: { input_tokens: 1, output_tokens: 2 },
+      flag: 'recovered',
+    };
+    expect(await stores.admissions.resolve(SESSION, 'admission-1', 5_000, end)).toMatchObject({
+      kind: 'resolved',
+      admission: { outcome: 'interrupted', error, message_id: first.id, last_seq: 9, ended_at: 5_000 },
+    });
+    expect((await stores.messages.list(SESSION)).slice(1)).toEqual([{ ...first, recovered: true }, last]);
+    expect(await stores.sessions.get(SESSION)).toMatchObject({
+      message_count: 3,
+      input_tokens: 1,
+      output_tokens: 2,
+      flags: ['recovered'],
+      open: [{ admission_id: 'admission-2', status: 'queued' }],
+    });
+    // Once: what comes again changes nothing.
+    const before = await everything();
+    const again = { ...end, rows: [reply(1, 3)] };
+    expect(await stores.admissions.resolve(SESSION, 'admission-1', 6_000, again)).toMatchObject({
+      kind: 'not_unknown',
+    });
+    expect(await everything()).toEqual(before);
+  });
+
   it('[CL5] a prompt cancelled while it waits ends once; a later cancel gives the same receipt', async () => {
     const { stores, session, admit, everything } = await openBench(open);
     await session();

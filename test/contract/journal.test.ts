@@ -1,5 +1,5 @@
 /** Run journals: what is written is read, cut or damaged anywhere it still gives every whole event before. */
-import { appendFile, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -319,7 +319,7 @@ describe('writing a journal', () => {
     for (const [n, rest] of [torn, `${torn}\n${`${lineOf(small[4]!)}\n`.repeat(9)}`, ''].entries()) {
       await writeFile(file, textOf(small.slice(0, 3)) + rest);
       const read = await store.read(SESSION, RUN);
-      const writer = await store.reopen(SESSION, RUN, read, NOW + n);
+      const { writer } = await store.reopen(SESSION, RUN, read, NOW + n);
       const last = stamp(complete({ status: 'interrupted', cause: 'process_restart' }), 4);
       await writer.append(`${lineOf(last)}\n`);
       await writer.sync();
@@ -338,7 +338,7 @@ describe('writing a journal', () => {
     const { store, file } = await open();
     for (const tail of ['one {', 'two {', 'three {']) {
       await writeFile(file, textOf(small.slice(0, 3)) + tail);
-      const writer = await store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW);
+      const { writer } = await store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW);
       await writer.close();
       expect(await readFile(file, 'utf8')).toBe(textOf(small.slice(0, 3)));
     }
@@ -355,7 +355,7 @@ describe('writing a journal', () => {
       await writeFile(file, bytes.subarray(0, cut));
       const read = await store.read(SESSION, RUN);
       const whole = ends.filter((end) => end <= cut).length;
-      const writer = await store.reopen(SESSION, RUN, read, NOW);
+      const { writer } = await store.reopen(SESSION, RUN, read, NOW);
       await writer.append(textOf(small.slice(whole)));
       await writer.close();
       expect(await readFile(file, 'utf8'), `cut at ${cut}`).toBe(textOf(small));
@@ -365,7 +365,7 @@ describe('writing a journal', () => {
   it('[JO1] is made anew where the file is missing', async () => {
     const paths = createPaths(await temporaryFolder());
     const store = createJournalStore(paths);
-    const writer = await store.reopen(SESSION, RUN, null, NOW);
+    const { writer } = await store.reopen(SESSION, RUN, null, NOW);
     await writer.append(textOf(small));
     await writer.close();
     expect((await store.read(SESSION, RUN))?.records).toHaveLength(small.length);
@@ -454,17 +454,37 @@ describe('a journal of another program', () => {
     }
   });
 
-  it('[JO5] is never written: nobody takes it up, and reading changes no byte of it', async () => {
+  it('[JO5] is never written: who takes up its run begins another, and it stands beside as it was', async () => {
     const { store, file, put } = await open();
     const torn = `${lines.join('\n')}\n{"version": 1, "ev`;
     await put(torn);
     const before = await stat(file, { bigint: true });
     await store.readForeign(SESSION, RUN);
     await expect(store.create(SESSION, RUN)).rejects.toMatchObject({ code: 'EEXIST' });
-    await expect(store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW)).rejects.toThrow(RUN);
     const { mtimeNs, ctimeNs } = await stat(file, { bigint: true });
     expect({ mtimeNs, ctimeNs }).toEqual({ mtimeNs: before.mtimeNs, ctimeNs: before.ctimeNs });
     expect(await readFile(file, 'utf8')).toBe(torn);
     expect(await readdir(path.dirname(file))).toEqual([path.basename(file)]);
+    const { writer, kept } = await store.reopen(SESSION, RUN, await store.read(SESSION, RUN), NOW);
+    await writer.close();
+    expect(kept).toBe(0);
+    const names = await readdir(path.dirname(file));
+    const aside = names.find((name) => name.includes('.damaged-'))!;
+    expect(await readFile(path.join(path.dirname(file), aside), 'utf8')).toBe(torn);
+  });
+
+  it.each(['a folder in its place', 'a file in the place of its folder'])('[JO4] %s is moved aside', async (what) => {
+    const { store, file } = await open();
+    await rm(path.dirname(file), { recursive: true, force: true });
+    if (what.startsWith('a folder')) await mkdir(path.join(file, 'not empty'), { recursive: true });
+    else {
+      await mkdir(path.dirname(path.dirname(file)), { recursive: true });
+      await writeFile(path.dirname(file), 'a file');
+    }
+    expect(await store.read(SESSION, RUN)).toBeNull();
+    const { writer } = await store.reopen(SESSION, RUN, null, NOW);
+    await writer.append('x');
+    await writer.close();
+    expect(await readFile(file, 'utf8')).toBe('x');
   });
 });

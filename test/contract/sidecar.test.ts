@@ -257,11 +257,13 @@ describe('a damaged sidecar', () => {
       expect(await store.read(SESSION), String(content)).toEqual({
         kind: 'damaged',
         reason: expect.stringMatching(reason),
+        identity: await store.identity(SESSION),
       });
     }
     await rm(file);
     await mkdir(file);
-    expect(await store.read(SESSION)).toEqual({ kind: 'damaged', reason: expect.stringMatching(/folder/) });
+    const identity = await store.identity(SESSION);
+    expect(await store.read(SESSION)).toEqual({ kind: 'damaged', reason: expect.stringMatching(/folder/), identity });
   });
 
   it('[SC2] cut at any length is damaged, never a shorter transcript', async () => {

@@ -42,9 +42,9 @@ async function open() {
       seen.reads += 1;
       return files.read(id, meanwhile);
     },
-    save: async (id, sidecar) => {
+    saveOver: async (id, sidecar, expected) => {
       if (seen.failing) throw new Error('no space');
-      return files.save(id, sidecar);
+      return files.saveOver(id, sidecar, expected);
     },
   };
   const transcripts = createTranscripts({

@@ -74,6 +74,7 @@ describe('a journal that is gone', () => {
       admissions: stores.admissions,
       journals: createJournalStore(createPaths(await temporaryFolder())),
       registry,
+      epoch: 1,
       describe: async () => ({ session: { revision: 1 }, queue: [] }),
       takenBack: async () => new Set(),
     });

@@ -192,6 +192,12 @@ describe('output that appears later', () => {
     expect(textsOf(rows)[3]).toBe('It was here.');
     expect(rows[4]?.error?.recovery).toBe('recovered');
     expect(rows).toHaveLength(5);
+    // Without its last line the journal may go on; with it, what it says is all.
+    await foreign.journal(RUN, [['token', { text: ' And more.' }]]);
+    expect(textsOf(await readTwice(server, sessionId))[3]).toBe('It was here. And more.');
+    await foreign.journal(RUN, [['done', {}, 'completed']]);
+    const whole = await readTwice(server, sessionId);
+    expect(textsOf(whole).slice(3)).toEqual(['It was here. And more.']);
     expect(JSON.stringify(await foreign.sidecar())).not.toContain('_journal_retry');
   });
 
@@ -237,6 +243,174 @@ describe('output that appears later', () => {
     foreign.appendRows([{ role: 'assistant', content: 'the real answer', timestamp: 103 }]);
     const rows = await readTwice(server, sessionId);
     expect(textsOf(rows)).toEqual(['old question', 'old answer', 'new request', 'the real answer']);
+  });
+});
+
+describe('a marker that waits, and what may happen to it', () => {
+  const restart = async ({ server, overrides }: Awaited<ReturnType<typeof withForeignSession>>) => {
+    await server.close();
+    return startTestServer({ home: server.home, overrides });
+  };
+
+  it('[RE5][RC9] a restart does not disarm it, and shows nobody what is counted', async () => {
+    const session = await withForeignSession();
+    const { sessionId, foreign } = session;
+    await foreign.writeSidecar(OLD, PENDING);
+    await session.server.messages(sessionId);
+    const next = await restart(session);
+    const rows = await readTwice(next, sessionId);
+    expect(JSON.stringify(rows)).not.toContain('_journal_retry');
+    await foreign.journal(RUN, [['token', { text: 'It was here.' }]]);
+    expect(textsOf(await readTwice(next, sessionId))[3]).toBe('It was here.');
+  });
+
+  it('[RE5] also when the sidecar is lost: the marker itself says that it waits', async () => {
+    const session = await withForeignSession();
+    const { server, sessionId, foreign } = session;
+    await foreign.writeSidecar([], { ...PENDING });
+    await server.messages(sessionId);
+    await rm(path.join(server.home, 'sessions', `${sessionId}.json`));
+    await foreign.journal(RUN, [['token', { text: 'It was here.' }]]);
+    const next = await restart(session);
+    const rows = await readTwice(next, sessionId);
+    expect(textsOf(rows)[1]).toBe('It was here.');
+    expect(rows.at(-1)?.error?.recovery).toBe('recovered');
+  });
+
+  it('[RE5] a later turn does not make it wait for ever', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD, PENDING);
+    await server.messages(sessionId);
+    await server.ask(sessionId, 'and now?');
+    await foreign.journal(RUN, [['token', { text: 'It was here.' }]]);
+    const rows = await readTwice(server, sessionId);
+    expect(textsOf(rows).slice(2, 4)).toEqual(['new request', 'It was here.']);
+    expect(markerOf(rows)?.error?.recovery).toBe('recovered');
+    expect(textsOf(rows).slice(-2)).toEqual(['and now?', 'echo: and now?']);
+  });
+
+  it('[RE3] while nothing appears, reading writes nothing at all', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD, PENDING);
+    await server.messages(sessionId);
+    const db = new Database(path.join(server.home, 'state.db'));
+    const version = () => db.pragma('data_version', { simple: true });
+    const before = version();
+    for (let read = 0; read < 5; read += 1) await server.messages(sessionId);
+    expect(version()).toBe(before);
+    db.close();
+  });
+});
+
+describe('a session that others write to', () => {
+  it('[RE3] a locked state DB costs a reader nothing: it is healed when the lock is gone', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD);
+    foreign.appendRows([...OLD, { role: 'user', content: 'one more', timestamp: 110 }]);
+    const db = new Database(path.join(server.home, 'state.db'));
+    db.exec('BEGIN IMMEDIATE');
+    expect(textsOf(await server.messages(sessionId))).toEqual(['old question', 'old answer', 'one more']);
+    expect((await foreign.sidecar()).messages).toHaveLength(2);
+    db.exec('ROLLBACK');
+    db.close();
+    await readTwice(server, sessionId);
+    expect((await foreign.sidecar()).messages).toHaveLength(3);
+  });
+
+  it('[ED1] words that were taken back and are said again are new ones, and stay away when taken back again', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    const go: ForeignRow[] = [
+      { role: 'user', content: 'go', timestamp: 200 },
+      { role: 'assistant', content: 'gone', timestamp: 201 },
+    ];
+    await foreign.writeSidecar(OLD);
+    foreign.appendRows([...OLD, ...go]);
+    for (const at of [300, 400]) {
+      expect(textsOf(await readTwice(server, sessionId)).slice(2)).toEqual(['go', 'gone']);
+      const { revision } = (await server.call('GET', `/api/sessions/${sessionId}`)).json.session;
+      const body = { turns: 1, revision };
+      expect((await server.call('POST', `/api/sessions/${sessionId}/rewind`, body)).json).toMatchObject({ removed: 2 });
+      expect(textsOf(await readTwice(server, sessionId))).toEqual(['old question', 'old answer']);
+      foreign.appendRows(go.map((row) => ({ ...row, timestamp: row.timestamp! + at })));
+    }
+    expect(textsOf(await readTwice(server, sessionId)).slice(2)).toEqual(['go', 'gone']);
+  });
+
+  it('[ED1][RC1] turns that it adds behind an edit of ours stay, and what was taken back does not return with its file', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    const later: ForeignRow[] = [
+      { role: 'user', content: 'take me back', timestamp: 200 },
+      { role: 'assistant', content: 'taken', timestamp: 201 },
+    ];
+    await foreign.writeSidecar([...OLD, ...later]);
+    await server.messages(sessionId);
+    const { revision } = (await server.call('GET', `/api/sessions/${sessionId}`)).json.session;
+    await server.call('POST', `/api/sessions/${sessionId}/rewind`, { turns: 1, revision });
+    // It had its own copy, knows nothing of the edit, and went on.
+    await foreign.writeSidecar([
+      ...OLD,
+      ...later,
+      { role: 'user', content: 'a new turn', timestamp: 300 },
+      { role: 'assistant', content: 'a new answer', timestamp: 301 },
+    ]);
+    const rows = await readTwice(server, sessionId);
+    expect(textsOf(rows)).toEqual(['old question', 'old answer', 'a new turn', 'a new answer']);
+  });
+
+  it('[RE2] an edit does not end a turn of it that may still run', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD, { ...PENDING, pending_started_at: NOW - 5 });
+    await server.messages(sessionId);
+    const { revision } = (await server.call('GET', `/api/sessions/${sessionId}`)).json.session;
+    const answer = await server.call('POST', `/api/sessions/${sessionId}/rewind`, { turns: 1, revision });
+    expect([answer.status, answer.json.code]).toEqual([409, 'session_busy']);
+    expect(await foreign.sidecar()).toMatchObject({ active_stream_id: RUN, pending_user_message: 'new request' });
+  });
+
+  it('[DB3] deleting it removes the file that it made', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD);
+    await server.messages(sessionId);
+    expect((await server.call('DELETE', `/api/sessions/${sessionId}`)).status).toBe(204);
+    expect([...(await filesOf(server.home)).keys()].some((name) => name.includes(sessionId))).toBe(false);
+  });
+
+  it('[RE1] a prompt that its agent stored a moment later is the same prompt', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    await foreign.writeSidecar(OLD, PENDING);
+    foreign.appendRows([
+      ...OLD,
+      { role: 'user', content: 'new request', timestamp: 104 },
+      { role: 'assistant', content: 'an answer', timestamp: 105 },
+    ]);
+    expect(textsOf(await readTwice(server, sessionId))).toEqual([
+      'old question',
+      'old answer',
+      'new request',
+      'an answer',
+    ]);
+  });
+
+  it('[RE1] two calls of one tool are two, also when only one store knows of the first', async () => {
+    const { server, sessionId, foreign } = await withForeignSession();
+    const call = (id: string) => ({ id, type: 'function', function: { name: 'read', arguments: '{}' } });
+    await foreign.writeSidecar(OLD, PENDING);
+    foreign.appendRows([
+      ...OLD,
+      { role: 'user', content: 'new request', timestamp: 102 },
+      { role: 'assistant', content: 'second look', timestamp: 104, tool_calls: [call('c2')] },
+      { role: 'tool', content: 'two', timestamp: 105, tool_call_id: 'c2', name: 'read' },
+    ]);
+    await foreign.journal(RUN, [
+      ['token', { text: 'first look' }],
+      ['tool', { name: 'read', preview: 'one', tid: 'c1', args: {} }],
+      ['tool_complete', { name: 'read', preview: 'one', tid: 'c1', is_error: false }],
+      ['token', { text: 'second look' }],
+      ['tool', { name: 'read', preview: 'two', tid: 'c2', args: {} }],
+      ['tool_complete', { name: 'read', preview: 'two', tid: 'c2', is_error: false }],
+    ]);
+    const rows = await readTwice(server, sessionId);
+    expect(textsOf(rows).slice(3, 7)).toEqual(['first look', 'one', 'second look', 'two']);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Server processes on one home: signals, a second server, a home that a dead server left. */
+/** Server processes and signals: what ends, what is kept, and what runs at the next start. */
 import { describe, expect, it } from 'vitest';
 import { startChildServer, writeProviderHome } from '../support/child-server.ts';
 import { startFakeProvider } from '../support/fake-provider.ts';
@@ -62,42 +62,6 @@ describe('signals', () => {
     const rows = (await next.call('GET', `/api/sessions/${sessionId}/messages`)).json.messages;
     expect(rows.map((row: { role: string }) => row.role)).toEqual(['user', 'assistant']);
     expect(rows[1]).toMatchObject({ status: 'interrupted', content: complete.json.payload.text });
-    await provider.close();
-  });
-});
-
-describe('two servers on one home', () => {
-  it('[LE1] a session is run by one of them, the other says who, and reads it', async () => {
-    const { provider, home } = await start();
-    const one = await startChildServer({ home });
-    const two = await startChildServer({ home });
-    const { json } = await one.call('POST', '/api/sessions');
-    const sessionId = json.session.session_id;
-    const address = `/api/sessions/${sessionId}/prompts`;
-    const body = { text: 'script:chunks=2000,delay=10,id=a' };
-    const reader = await one.stream(address, { method: 'POST', body });
-    await reader.next(type('message.delta'));
-    const refused = await two.call('POST', address, { text: 'me too' });
-    expect(refused).toMatchObject({
-      status: 423,
-      json: { code: 'session_not_owned', holder: { pid: one.process.pid } },
-    });
-    expect((await two.call('GET', `/api/sessions/${sessionId}/events`)).status).toBe(423);
-    const read = await two.call('GET', `/api/sessions/${sessionId}/messages`);
-    expect(read.json.messages.map((row: { role: string }) => row.role)).toEqual(['user']);
-    expect((await two.call('GET', `/api/sessions/${sessionId}`)).json.session.status).toBe('running');
-    // Another session is nobody's: the other one runs it.
-    const other = (await two.call('POST', '/api/sessions')).json.session.session_id;
-    expect((await two.call('POST', `/api/sessions/${other}/prompts?wait=1`, { text: 'hi' })).json.message.content).toBe(
-      'You said: hi',
-    );
-
-    // LE3: the death of the owner frees its session at the next request.
-    await one.kill();
-    const rows = (await two.call('GET', `/api/sessions/${sessionId}/messages`)).json.messages;
-    expect(rows.at(-1)).toMatchObject({ status: 'error', error: { cause: 'process_restart' } });
-    const next = await two.call('POST', `${address}?wait=1`, { text: 'and now?' });
-    expect(next.json.message.content).toBe('You said: and now?');
     await provider.close();
   });
 });

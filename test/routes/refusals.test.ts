@@ -1,9 +1,11 @@
 /** Refusals: every code of the catalogue is reached through a socket, and every refusal has its shape. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { CATALOGUE, type ErrorCode } from '../../server/errors.ts';
+import { temporaryFolder } from '../support/home.ts';
 import { rawExchange, rawRequest } from '../support/raw.ts';
 import { createScriptedRunner } from '../support/scripted-runner.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -99,6 +101,12 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
       headers: { 'content-length': '50' },
       body: '{"title":',
     });
+  },
+  async foreign_home() {
+    const theirs = await temporaryFolder();
+    await writeFile(path.join(theirs, 'theirs.json'), JSON.stringify({ session_id: 'theirs', messages: [] }));
+    const server = await startTestServer({ config: `foreign: {sessions_dir: ${theirs}}` });
+    return server.call('POST', prompts('theirs'), { text: 'hello' });
   },
   async session_live() {
     const { server, id } = await busyServer();
@@ -208,6 +216,12 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
     return server.call('POST', prompts(id), { text: 'too late' });
   },
   storage_unavailable: async () => (await failingServer(codeError('SQLITE_IOERR_READ'))).call('GET', '/api/sessions'),
+  async session_coordination_unavailable() {
+    const server = await startTestServer();
+    const id = await server.session();
+    changeState(server, 'DROP TABLE active_sessions');
+    return server.call('POST', prompts(id), { text: 'mine' });
+  },
   disk_full: async () => (await failingServer(codeError('SQLITE_FULL'))).call('GET', '/api/sessions'),
 };
 

@@ -1,10 +1,10 @@
 /** The admission store in memory. */
-import type { AdmissionStore, AliveProbe, Fence } from '../../db/stores.ts';
+import type { AdmissionStore, AliveProbe, Fence, TurnEnd } from '../../db/stores.ts';
 import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../../server/core/admission-rules.ts';
 import { judgeEdit } from '../../server/core/edit-rules.ts';
 import type { Admission, Message } from '../../server/core/terms.ts';
 import { applyCut } from './memory-edits.ts';
-import { atomic, type MemoryState, openOf, putRows, takeLease, touch } from './memory-state.ts';
+import { atomic, type MemoryState, openOf, putRows, type StoredSession, takeLease, touch } from './memory-state.ts';
 
 export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): AdmissionStore {
   const find = (sessionId: string, admissionId: string): Admission | undefined =>
@@ -113,26 +113,15 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         return 'appended';
       }),
 
-    settle: ({ fence, outcome, error, message_id, last_seq, rows, usage, flag, now }) =>
+    settle: ({ fence, outcome, now, ...end }) =>
       atomic(() => {
         if (!holds(fence)) return 'fenced';
-        write(fence.session_id, rows);
+        write(fence.session_id, end.rows);
         const admission = find(fence.session_id, fence.admission_id)!;
+        const { error, message_id, last_seq } = end;
         Object.assign(admission, { status: 'terminal', outcome, error, message_id, last_seq, ended_at: now });
         const session = state.sessions.get(fence.session_id)!;
-        session.message_count += rows.length;
-        session.activity = now;
-        session.last_message_at = rows.at(-1)?.timestamp ?? session.last_message_at;
-        if (flag && !session.flags.includes(flag)) session.flags.push(flag);
-        if (usage) {
-          session.input_tokens += usage.input_tokens;
-          session.output_tokens += usage.output_tokens;
-          session.cached_tokens += usage.cached_tokens ?? 0;
-          session.reasoning_tokens += usage.reasoning_tokens ?? 0;
-          session.context_used = usage.context_used ?? session.context_used;
-          session.context_length = usage.context_length ?? session.context_length;
-          if (usage.cost_usd !== undefined) session.cost_usd = (session.cost_usd ?? 0) + usage.cost_usd;
-        }
+        countTurn(session, end, now);
         touch(session, now);
         return 'settled';
       }),
@@ -145,12 +134,17 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         touch(state.sessions.get(admission.session_id)!, null);
       }),
 
-    resolve: (sessionId, admissionId, now) =>
+    resolve: (sessionId, admissionId, now, end) =>
       atomic(() => {
         const admission = find(sessionId, admissionId);
         if (!admission) return { kind: 'not_found' };
         if (admission.status !== 'unknown') return { kind: 'not_unknown', admission };
         Object.assign(admission, { status: 'terminal', outcome: 'interrupted', ended_at: now });
+        if (end) {
+          write(sessionId, end.rows);
+          Object.assign(admission, { error: end.error, message_id: end.message_id, last_seq: end.last_seq });
+          countTurn(state.sessions.get(sessionId)!, end, now);
+        }
         touch(state.sessions.get(sessionId)!, now);
         return { kind: 'resolved', admission };
       }),
@@ -224,4 +218,19 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         if (admission) admission.journal_pruned = true;
       }),
   };
+}
+
+function countTurn(session: StoredSession, { rows, usage, flag }: TurnEnd, now: number): void {
+  session.message_count += rows.length;
+  session.activity = now;
+  session.last_message_at = rows.at(-1)?.timestamp ?? session.last_message_at;
+  if (flag && !session.flags.includes(flag)) session.flags.push(flag);
+  if (!usage) return;
+  session.input_tokens += usage.input_tokens;
+  session.output_tokens += usage.output_tokens;
+  session.cached_tokens += usage.cached_tokens ?? 0;
+  session.reasoning_tokens += usage.reasoning_tokens ?? 0;
+  session.context_used = usage.context_used ?? session.context_used;
+  session.context_length = usage.context_length ?? session.context_length;
+  if (usage.cost_usd !== undefined) session.cost_usd = (session.cost_usd ?? 0) + usage.cost_usd;
 }

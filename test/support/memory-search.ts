@@ -36,17 +36,27 @@ export function createMemoryMessages(state: MemoryState): MessageStore {
 
     inactiveIds: (sessionId) => atomic(() => [...(state.inactive.get(sessionId) ?? [])]),
 
-    heal: (sessionId, { rows, inactive, count, lastMessageAt, flag, now }) =>
+    heal: (sessionId, { rows, inactive, count, lastMessageAt, generation, flag, now }) =>
       atomic(() => {
         const session = state.sessions.get(sessionId);
-        if (!session) return;
+        if (session?.generation !== generation) return 'moved';
         putRows(state, sessionId, rows);
         takeOut(state, sessionId, inactive);
         session.message_count = count;
         session.last_message_at = lastMessageAt;
         if (flag !== undefined && !session.flags.includes(flag)) session.flags.push(flag);
         touch(session, now);
+        return 'healed';
       }),
+
+    extent: (sessionId) =>
+      atomic(() => {
+        const count = (state.messages.get(sessionId) ?? []).length;
+        return { count, last: count };
+      }),
+
+    inactive: (sessionId) =>
+      atomic(() => [...(state.inactive.get(sessionId) ?? [])].map(() => ({ role: 'user', content: '' }))),
 
     search: (q, limit) =>
       atomic(() => {

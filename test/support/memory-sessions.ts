@@ -102,7 +102,7 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         return { kind: 'patched', session: rowOf(state, session) };
       }),
 
-    remove: (sessionId) =>
+    remove: (sessionId, now, hasFiles) =>
       atomic(() => {
         const session = state.sessions.get(sessionId);
         if (!session) return 'not_found';
@@ -111,8 +111,9 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         state.messages.delete(sessionId);
         state.leases.delete(sessionId);
         state.sessions.delete(sessionId);
-        // A session that never ran never had a file.
-        state.tombstones.set(sessionId, session.generation === 0);
+        // A session that never ran never had a file of ours.
+        state.tombstones.set(sessionId, !(hasFiles ?? session.generation > 0));
+        state.deletedAt.set(sessionId, now);
         return 'removed';
       }),
 
@@ -122,6 +123,9 @@ export function createMemorySessions(state: MemoryState): SessionStore {
       atomic(() => {
         if (state.tombstones.has(sessionId)) state.tombstones.set(sessionId, true);
       }),
+
+    unknown: (sessionIds) =>
+      atomic(() => sessionIds.filter((id) => !state.sessions.has(id) && !state.tombstones.has(id))),
 
     // No other program writes here, and nothing of ours compresses a session into another.
     isContinued: async () => false,

@@ -2,8 +2,10 @@
  * What the memory stores share: all state as plain values, and the questions that several stores ask of it. Nothing
  * here is durable and nothing waits; it is the meaning of the store interfaces, written as simply as it can be.
  */
+
+import { RegistryTrouble } from '../../db/storage-trouble.ts';
 import type { AliveProbe, LeaseRequest, OpenRow, Project, SessionRow } from '../../db/stores.ts';
-import { judgeLease, type LeaseOwner } from '../../server/core/lease-rules.ts';
+import { judgeLease, type LeaseOwner, needsLease } from '../../server/core/lease-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
 
 export interface StoredSession extends Omit<SessionRow, 'open'> {
@@ -28,6 +30,8 @@ export interface MemoryState {
   projects: (Project & { created: number })[];
   /** Whether the files of a deleted session are gone too. */
   tombstones: Map<string, boolean>;
+  /** When each was deleted, epoch seconds. */
+  deletedAt: Map<string, number>;
 }
 
 export const emptyState = (): MemoryState => ({
@@ -40,6 +44,7 @@ export const emptyState = (): MemoryState => ({
   epochs: [],
   projects: [],
   tombstones: new Map(),
+  deletedAt: new Map(),
 });
 
 /** Runs `work` as one transaction: nobody else runs in between, and what it gives away is a copy. */
@@ -73,8 +78,19 @@ export function touch(session: StoredSession, now: number | null): void {
   if (now !== null) session.updated_at = now;
 }
 
+/** Whether a process lives; a system that does not answer is trouble of the registry. */
+export function isLiving(alive: AliveProbe, process: ProcessIdentity): boolean {
+  try {
+    return alive(process);
+  } catch (error) {
+    throw new RegistryTrouble(error);
+  }
+}
+
 /** Takes or keeps a lease by the rules of the core. */
-export function takeLease(state: MemoryState, sessionId: string, request: LeaseRequest, alive: AliveProbe) {
+export function takeLease(state: MemoryState, sessionId: string, request: LeaseRequest, probe: AliveProbe) {
+  const alive: AliveProbe = (process) => isLiving(probe, process);
+  if (!needsLease(sessionId)) return { kind: 'granted' as const };
   const others = request.cap === null ? [] : [...state.leases].filter(([id]) => id !== sessionId).map(([, it]) => it);
   const verdict = judgeLease(request.owner, state.leases.get(sessionId) ?? null, others, request.cap, alive);
   if (verdict.kind === 'not_owned') return { kind: 'not_owned' as const, holder: verdict.holder };

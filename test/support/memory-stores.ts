@@ -2,13 +2,13 @@
  * All stores in plain memory: the reference that says what the interfaces in db/stores.ts mean. The contract suite runs
  * over it and over SQLite; where the two disagree one of them is wrong.
  */
-import type { AliveProbe, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
-import type { LeaseOwner } from '../../server/core/lease-rules.ts';
+import type { AliveProbe, ChangeStore, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
+import { type LeaseOwner, sameProcess, sameWriter } from '../../server/core/lease-rules.ts';
 import { createMemoryAdmissions } from './memory-admissions.ts';
 import { createMemoryEdits } from './memory-edits.ts';
 import { createMemoryMessages } from './memory-search.ts';
 import { createMemorySessions } from './memory-sessions.ts';
-import { atomic, emptyState, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
+import { atomic, emptyState, isLiving, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
 
 export interface MemoryStores extends Stores {
   /** Who has the lease of a session: for tests to see, no part of the interface. */
@@ -24,6 +24,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
     admissions: createMemoryAdmissions(state, alive),
     edits: createMemoryEdits(state, alive),
     leases: createMemoryLeases(state, alive),
+    changes: createMemoryChanges(state),
     epochs: createMemoryEpochs(state),
     projects: createMemoryProjects(state),
     dataVersion: () => 0, // There is no other connection.
@@ -40,10 +41,51 @@ function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
     releaseIdle: (sessionId, owner) =>
       atomic(() => {
         const held = state.leases.get(sessionId);
-        const ours =
-          held?.pid === owner.pid && held.start === owner.start && held.liveSessionId === owner.liveSessionId;
+        const ours = held !== undefined && sameWriter(held, owner);
         return ours && openOf(state, sessionId).length === 0 && state.leases.delete(sessionId);
       }),
+
+    holder: (sessionId) =>
+      atomic(() => {
+        const held = state.leases.get(sessionId);
+        return held && isLiving(alive, held) ? held : null;
+      }),
+
+    abandoned: (own) =>
+      atomic(() => {
+        const ids = [...state.sessions.keys()].filter((id) => {
+          const open = openOf(state, id);
+          return open.length > 0 && open.every((one) => one.status !== 'unknown');
+        });
+        const others = ids.filter((id) => {
+          const held = state.leases.get(id);
+          return !held || !sameProcess(held, own);
+        });
+        const sessions = others.filter((id) => {
+          const held = state.leases.get(id);
+          return !held || !isLiving(alive, held);
+        });
+        return { sessions, othersRun: others.length > sessions.length };
+      }),
+  };
+}
+
+function createMemoryChanges(state: MemoryState): ChangeStore {
+  return {
+    since: (time, also) =>
+      atomic(() => ({
+        changed: [...state.sessions.values()]
+          .map(({ session_id, revision, created_at, updated_at }) => ({
+            session_id,
+            revision,
+            created_at,
+            updated_at,
+            open: openOf(state, session_id).length > 0,
+          }))
+          .filter((one) => one.updated_at > time || one.open || also.includes(one.session_id))
+          .map(({ updated_at: _time, ...one }) => one),
+        deleted: [...state.deletedAt].filter(([, at]) => at > time).map(([id]) => id),
+      })),
   };
 }
 

@@ -9,6 +9,8 @@ import { isSessionId } from '../../../server/core/ids.ts';
 import { isMissing } from '../atomic.ts';
 import type { SidecarHeader, SidecarStore } from '../sidecar-store.ts';
 import { backupCounts } from './backup-rule.ts';
+import { summaryOfHeader } from './header-summary.ts';
+import { readLoosely } from './loose-sidecar.ts';
 import type { SidecarSummary } from './summary.ts';
 
 const INDEX = '_index.json';
@@ -35,7 +37,7 @@ interface Stores {
 
 export interface FolderScan {
   summaries(): Promise<ReadonlyMap<string, SidecarSummary>>;
-  isDeleted(sessionId: string): Promise<boolean>;
+  deleted(): Promise<ReadonlySet<string>>;
 }
 
 export function createFolderScan(folder: string, stores: Stores): FolderScan {
@@ -50,6 +52,10 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
   let running: Promise<ReadonlyMap<string, SidecarSummary>> | null = null;
 
   const at = (name: string): string => path.join(folder, name);
+  const fileAt = async (name: string): Promise<BigIntStats | null> => {
+    const stats = await statsOf(at(name));
+    return stats?.isFile() ? stats : null;
+  };
 
   async function readDeleted(): Promise<boolean> {
     const stats = await statsOf(at(DELETED));
@@ -81,7 +87,7 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
 
   /** Looks at the files of one session, and reads its header again where they are others than before. */
   async function look(id: string): Promise<void> {
-    const [live, backup] = await Promise.all([statsOf(at(`${id}.json`)), statsOf(at(`${id}.json.bak`))]);
+    const [live, backup] = await Promise.all([fileAt(`${id}.json`), fileAt(`${id}.json.bak`)]);
     const state = `${stateOf(live)} ${stateOf(backup)} ${live && isDeletedSince(id, live) ? 'deleted' : ''}`;
     if (known.get(id)?.state === state) return;
     view = null;
@@ -98,18 +104,23 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
     live: BigIntStats | null,
     backup: BigIntStats | null,
   ): Promise<SidecarSummary | null> {
-    const header = live && (await stores.live.readHeader(id));
+    const header = live && ((await stores.live.readHeader(id)) ?? (await looseHeader(id)));
     if (backup) {
       const older = await stores.backup.readHeader(id);
       const counts = (found: SidecarHeader) => typeof found.message_count === 'number';
       const isMore = older && header && counts(older) && counts(header) && older.message_count > header.message_count;
       if (older && (!header || isMore)) {
         const wins = !header || (await backupWins(id));
-        if (wins) return toSummary(id, older, backup, 'backup', live === null);
+        if (wins) return summaryOfHeader(id, older, backup, 'backup', live === null);
       }
     }
-    if (header) return toSummary(id, header, live!, 'live', false);
-    return live && { ...toSummary(id, {} as SidecarHeader, live, 'damaged', false), message_count: 0 };
+    if (header) return summaryOfHeader(id, header, live!, 'live', false);
+    return live && { ...summaryOfHeader(id, {} as SidecarHeader, live, 'damaged', false), message_count: 0 };
+  }
+
+  async function looseHeader(id: string): Promise<SidecarHeader | null> {
+    const loose = await readLoosely(at(`${id}.json`), id);
+    return loose && { ...loose.sidecar.header, message_count: loose.sidecar.rows.length };
   }
 
   async function backupWins(id: string): Promise<boolean> {
@@ -127,7 +138,12 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
     return [...names.slice(from, from + count), ...names.slice(0, Math.max(0, from + count - names.length))];
   }
 
-  const newest = (): string[] =>
+  let latest: { of: unknown; ids: string[] } = { of: null, ids: [] };
+  const newest = (): string[] => {
+    if (view === null || latest.of !== view) latest = { of: view, ids: newestOf() };
+    return latest.ids;
+  };
+  const newestOf = (): string[] =>
     [...known]
       .flatMap(([id, { summary }]) => (summary ? [{ id, activity: summary.activity }] : []))
       .sort((a, b) => b.activity - a.activity)
@@ -177,9 +193,9 @@ export function createFolderScan(folder: string, stores: Stores): FolderScan {
       return running;
     },
 
-    async isDeleted(sessionId) {
+    async deleted() {
       await readDeleted();
-      return isDeletedSince(sessionId, await statsOf(at(`${sessionId}.json`)));
+      return deleted.ids;
     },
   };
 }
@@ -224,53 +240,4 @@ async function jsonOf(file: string): Promise<unknown> {
     if (error instanceof SyntaxError || isNone(error)) return null;
     throw error;
   }
-}
-
-const textIn = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
-const numberIn = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isFinite(value) ? value : null;
-const countIn = (value: unknown): number => Math.max(0, Math.trunc(numberIn(value) ?? 0));
-
-/** Titles that stand for none. */
-const UNTITLED = 'Untitled';
-
-function toSummary(
-  id: string,
-  header: SidecarHeader,
-  stats: BigIntStats,
-  from: SidecarSummary['from'],
-  orphan: boolean,
-): SidecarSummary {
-  const changed = Number(stats.mtimeNs / 1_000_000n) / 1000;
-  const created = numberIn(header.created_at) ?? changed;
-  const title = textIn(header.title);
-  const cost = numberIn(header.estimated_cost);
-  const cached = countIn(header.cache_read_tokens);
-  const contextUsed = countIn(header.last_prompt_tokens);
-  const contextLength = countIn(header.context_length);
-  return {
-    session_id: id,
-    source: textIn(header.raw_source) ?? textIn(header.session_source) ?? textIn(header.source_tag) ?? 'webui',
-    title: title === UNTITLED ? null : title,
-    model: textIn(header.model),
-    workspace: textIn(header.workspace),
-    created_at: created,
-    activity: numberIn(header.updated_at) ?? created,
-    message_count: countIn(header.message_count),
-    pinned: header.pinned === true,
-    archived: header.archived === true,
-    parent_session_id: textIn(header.parent_session_id),
-    usage: {
-      input_tokens: countIn(header.input_tokens),
-      output_tokens: countIn(header.output_tokens),
-      ...(cached > 0 ? { cached_tokens: cached } : {}),
-      ...(cost !== null && cost > 0 ? { cost_usd: cost } : {}),
-      ...(contextUsed > 0 ? { context_used: contextUsed } : {}),
-      ...(contextLength > 0 ? { context_length: contextLength } : {}),
-    },
-    from,
-    orphan,
-    snapshot: header.pre_compression_snapshot === true,
-    fenced: typeof header.truncation_watermark === 'number',
-  };
 }

@@ -9,12 +9,20 @@ import { isSessionId } from '../../../server/core/ids.ts';
 import { isMissing } from '../atomic.ts';
 import { createJournalStore, type JournalStore } from '../journal.ts';
 import { createPaths } from '../paths.ts';
-import type { FoundRow, Sidecar } from '../sidecar-store.ts';
-import { createSidecarStore, type FileIdentity, type MergedRows, type MergeInput } from '../sidecar-store.ts';
+import {
+  createSidecarStore,
+  type FileIdentity,
+  type FoundRow,
+  type MergedRows,
+  type MergeInput,
+  type Sidecar,
+  type SidecarRead,
+} from '../sidecar-store.ts';
 import { backupCounts } from './backup-rule.ts';
 import { createFolderScan } from './folder-scan.ts';
+import { readLoosely } from './loose-sidecar.ts';
 import type { SidecarSummary } from './summary.ts';
-import { type OpenTurn, openTurn } from './turn-journal.ts';
+import { createTurnJournals, type OpenTurn } from './turn-journal.ts';
 
 /** A sidecar as it stands, and which of its files it is. */
 export interface ForeignSidecar {
@@ -39,8 +47,8 @@ export interface ForeignFolder {
    * nothing in it changed. An empty map where there is no such folder.
    */
   summaries(): Promise<ReadonlyMap<string, SidecarSummary>>;
-  /** Whether a session was deleted there. */
-  isDeleted(sessionId: string): Promise<boolean>;
+  /** Ids that were deleted there: the same set while nothing was. One of them that has a summary was saved again since. */
+  deleted(): Promise<ReadonlySet<string>>;
   /** Another text whenever a file of the session changed. */
   identity(sessionId: string): Promise<string>;
   /** The sidecar that counts; null where neither file can be read. */
@@ -61,10 +69,12 @@ export function openForeignFolder(folder: string): ForeignFolder {
   const backupPaths = { ...paths, sidecar: (id: string) => `${paths.sidecar(id)}.bak` };
   const stores = { live: createSidecarStore(paths), backup: createSidecarStore(backupPaths) };
   const scan = createFolderScan(folder, stores);
+  const turns = createTurnJournals(folder);
 
   async function read(sessionId: string): Promise<ForeignSidecar | null> {
     const [live, backup] = [await stores.live.read(sessionId), await stores.backup.readHeader(sessionId)];
-    const found = live.kind === 'found' ? live : null;
+    // A row that is none, or fields in another order, make no difference to its own program.
+    const found = live.kind === 'damaged' ? await readLoosely(paths.sidecar(sessionId), sessionId) : foundOf(live);
     const told = backup?.message_count;
     // Its header tells what it would have: mostly it need not be read.
     if (backup && (!found || typeof told !== 'number' || told > found.sidecar.rows.length)) {
@@ -79,7 +89,7 @@ export function openForeignFolder(folder: string): ForeignFolder {
   return {
     path: folder,
     summaries: () => scan.summaries(),
-    isDeleted: (sessionId) => scan.isDeleted(sessionId),
+    deleted: () => scan.deleted(),
 
     async identity(sessionId) {
       const [live, backup] = await Promise.all([stores.live.identity(sessionId), stores.backup.identity(sessionId)]);
@@ -89,7 +99,7 @@ export function openForeignFolder(folder: string): ForeignFolder {
     read,
     merge: (sessionId, from, input) => stores[from].merge(sessionId, input),
     journals: createJournalStore(paths),
-    openTurn: (sessionId) => openTurn(folder, sessionId),
+    openTurn: (sessionId) => turns.openTurn(sessionId),
 
     async attachments(sessionId) {
       if (!isSessionId(sessionId)) return [];
@@ -107,6 +117,8 @@ export function openForeignFolder(folder: string): ForeignFolder {
   };
 }
 
+const foundOf = (read: SidecarRead) => (read.kind === 'found' ? read : null);
+
 const candidate = ({ header, rows, tail }: Sidecar<FoundRow>) => ({ header, rows: rows.length, tail });
 
 async function entriesOf(place: string): Promise<string[]> {
@@ -116,15 +128,4 @@ async function entriesOf(place: string): Promise<string[]> {
     if (isMissing(error)) return [];
     throw error;
   }
-}
-
-/** Whether a home is that of another program by its folder of sidecars: it has files that we never write. */
-export async function isForeignHome(home: string): Promise<boolean> {
-  const names = await entriesOf(path.join(home, 'sessions')).catch((): string[] => []);
-  if (!names.includes('_index.json')) return false;
-  // Ours has its state.db as long as nobody took it away.
-  return !(await stat(path.join(home, 'state.db')).then(
-    () => true,
-    () => false,
-  ));
 }

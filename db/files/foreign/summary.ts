@@ -43,3 +43,8 @@ export interface StateSummary extends ForeignSummary {
   /** Changes with what happens to the rows of a session besides new ones. */
   mark: string;
 }
+
+/** Sources of helpers, jobs and boards: no conversation of a person. */
+const HIDDEN_SOURCES = /^(tool|cron|kanban|subagent|delegate|background)([_:.-]|$)/;
+
+export const isHiddenSource = (source: string): boolean => HIDDEN_SOURCES.test(source);

@@ -3,7 +3,7 @@
  * `event`, `turn_id`, `stream_id`, `created_at` and, on `submitted`, the prompt. They tell of a prompt that was accepted and
  * reached no other file.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { isMissing } from '../atomic.ts';
 
@@ -31,30 +31,56 @@ function linesOf(text: string, sessionId: string): Line[] {
   });
 }
 
-/**
- * The newest turn of a session, if it was accepted and neither completed nor interrupted since.
- * @param folder the folder of sidecars
- */
-export async function openTurn(folder: string, sessionId: string): Promise<OpenTurn | null> {
+export interface TurnJournals {
+  /** The newest turn of a session, if it was accepted and neither completed nor interrupted since. */
+  openTurn(sessionId: string): Promise<OpenTurn | null>;
+}
+
+/** @param folder the folder of sidecars */
+export function createTurnJournals(folder: string): TurnJournals {
   const journals = path.join(folder, '_turn_journal');
-  let names: string[];
-  try {
-    names = await readdir(journals);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
+  let listed: { state: string; names: Map<string, string[]> } = { state: '', names: new Map() };
+  /** What the files of a session said when they were last read. */
+  const read = new Map<string, { state: string; turn: OpenTurn | null }>();
+
+  /** The files of each session, listed anew when one came or went. */
+  async function namesOf(sessionId: string): Promise<string[]> {
+    const state = await stateOf(journals);
+    if (state !== listed.state) {
+      const names = new Map<string, string[]>();
+      for (const name of state === '-' ? [] : (await readdir(journals)).sort()) {
+        const id = ownerOf(name);
+        if (id !== null) names.set(id, [...(names.get(id) ?? []), name]);
+      }
+      listed = { state, names };
+    }
+    return listed.names.get(sessionId) ?? [];
   }
-  const own = names.filter((name) => name === `${sessionId}.jsonl` || shardOf(name) === sessionId).sort();
-  const texts = await Promise.all(own.map((name) => readFile(path.join(journals, name), 'utf8').catch(() => '')));
-  const lines = texts.flatMap((text) => linesOf(text, sessionId));
+
+  return {
+    async openTurn(sessionId) {
+      const files = (await namesOf(sessionId)).map((name) => path.join(journals, name));
+      if (files.length === 0) return null;
+      const state = (await Promise.all(files.map(stateOf))).join(' ');
+      const known = read.get(sessionId);
+      if (known?.state === state) return known.turn;
+      const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')));
+      const turn = newestOpen(texts.flatMap((text) => linesOf(text, sessionId)));
+      read.set(sessionId, { state, turn });
+      return turn;
+    },
+  };
+}
+
+function newestOpen(lines: Line[]): OpenTurn | null {
   // Of lines of one time the later one in the files is the newer.
   lines.sort((a, b) => a.created_at - b.created_at);
   const submitted = lines.findLast((line) => line.event === 'submitted');
   if (!submitted || typeof submitted.content !== 'string') return null;
-  const ends = lines.some(
+  const hasEnded = lines.some(
     ({ turn_id, event }) => turn_id === submitted.turn_id && (event === 'completed' || event === 'interrupted'),
   );
-  if (ends) return null;
+  if (hasEnded) return null;
   return {
     streamId: typeof submitted.stream_id === 'string' ? submitted.stream_id : '',
     text: submitted.content,
@@ -63,5 +89,15 @@ export async function openTurn(folder: string, sessionId: string): Promise<OpenT
   };
 }
 
-/** The session that a file of one process is of. */
-const shardOf = (name: string): string | null => /^(.+)~\d+\.jsonl$/.exec(name)?.[1] ?? null;
+async function stateOf(file: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs } = await stat(file, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}`;
+  } catch (error) {
+    if (isMissing(error)) return '-';
+    throw error;
+  }
+}
+
+/** The session that a file is of: `<session>~<pid>.jsonl`, or `<session>.jsonl` of older builds. */
+const ownerOf = (name: string): string | null => /^(.+?)(?:~\d+)?\.jsonl$/.exec(name)?.[1] ?? null;

@@ -7,22 +7,9 @@
  */
 import type { MarkerCause, Message, MessageRole, MessageStatus, ToolCall, TurnError, TurnErrorCode } from '../terms.ts';
 import { wellFormed } from '../text.ts';
+import { isPrivateField } from './private-fields.ts';
 import { contentText, fieldOf, isMarkerRow, isOurId, type RawRow, secondsOf } from './row.ts';
-
-/** Fields that no browser gets, whoever wrote the row. */
-const PRIVATE = [
-  'api_content',
-  '_row_id',
-  '_state_db_row_id',
-  '_db_row_id',
-  'state_db_row_id',
-  '_active_turn_token',
-  '_active_turn_user',
-  '_fork_child_turn',
-  'reasoning_details',
-  'codex_reasoning_items',
-  'codex_message_items',
-];
+import { isWellTyped } from './well-typed.ts';
 
 const ROLES: readonly string[] = ['user', 'assistant', 'tool', 'system'] satisfies MessageRole[];
 const STATUSES: readonly unknown[] = ['complete', 'partial', 'interrupted', 'error'] satisfies MessageStatus[];
@@ -58,7 +45,7 @@ const numberOf = (value: unknown): number | undefined =>
  * @param id the id under which the row is shown
  */
 export function toDisplay(raw: RawRow, id: string): Message {
-  if (isOurId(id)) return withoutPrivate(raw, id);
+  if (isOurId(id) && isWellTyped(raw)) return withoutPrivate(raw, id);
   const role = (ROLES.includes(raw.role) ? raw.role : raw.role === 'function' ? 'tool' : 'system') as MessageRole;
   const attachments = attachmentNames(raw.attachments);
   // A list with names needs no second sign of its images.
@@ -99,9 +86,8 @@ export function toDisplay(raw: RawRow, id: string): Message {
 }
 
 function withoutPrivate(raw: RawRow, id: string): Message {
-  const isClean = raw.id === id && PRIVATE.every((name) => fieldOf(raw, name) === undefined);
-  if (isClean) return raw as unknown as Message;
-  const fields = Object.entries({ ...raw, id }).filter(([name]) => !PRIVATE.includes(name));
+  if (raw.id === id && !Object.keys(raw).some(isPrivateField)) return raw as unknown as Message;
+  const fields = Object.entries({ ...raw, id }).filter(([name]) => !isPrivateField(name));
   return Object.fromEntries(fields) as unknown as Message;
 }
 

@@ -18,10 +18,15 @@ function shapeOf(row: RawRow): string {
 /**
  * The id of each row: its own, or `x<16 hex>.<k>` for the k-th row of its kind, counted from 1.
  * @param hash a hexadecimal digest of at least 16 digits
+ * @param given ids that rows have or had which are not among these
  * @returns ids in the order of the rows, no made one equal to any other
  */
-export function nameRows(rows: readonly RawRow[], hash: (text: string) => string): string[] {
-  const taken = new Set<string>();
+export function nameRows(
+  rows: readonly RawRow[],
+  hash: (text: string) => string,
+  given: Iterable<string> = [],
+): string[] {
+  const taken = new Set<string>(given);
   for (const row of rows) {
     const id = idOf(row);
     if (id !== null) taken.add(id);

@@ -1,6 +1,6 @@
 /**
- * Fields of rows that other programs write for themselves and for providers: kept in the file, never shown to anybody.
- * Fields that begin with an underscore are private as well.
+ * Fields of rows that other programs write for themselves and for providers, and that recovery keeps beside a marker: kept in
+ * the file, never shown to anybody (RC9).
  */
 export const PRIVATE_FIELDS: ReadonlySet<string> = new Set([
   'api_content',
@@ -10,3 +10,6 @@ export const PRIVATE_FIELDS: ReadonlySet<string> = new Set([
   'codex_message_items',
   'state_db_row_id',
 ]);
+
+/** Whether a field of a row is for no person to see. */
+export const isPrivateField = (name: string): boolean => name.startsWith('_') || PRIVATE_FIELDS.has(name);

@@ -1,0 +1,52 @@
+/**
+ * Whether a row is a `Message` as the interface describes it (RC9): what is not is never passed on as it stands, whoever
+ * wrote it and whatever id it bears, but is shown field by field.
+ */
+import { fieldOf, type RawRow } from './row.ts';
+
+const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant', 'tool', 'system']);
+const STATUSES: ReadonlySet<unknown> = new Set(['complete', 'partial', 'interrupted', 'error']);
+
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
+const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value);
+const isFlag = (value: unknown): boolean => typeof value === 'boolean';
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function isCall(value: unknown): boolean {
+  if (!isObject(value) || !isText(value.id) || !isObject(value.function)) return false;
+  return isText(value.function.name) && isText(value.function.arguments);
+}
+
+const isUsage = (value: unknown): boolean =>
+  isObject(value) &&
+  isNumber(value.input_tokens) &&
+  isNumber(value.output_tokens) &&
+  Object.values(value).every(isNumber);
+
+/** Fields that a message may have, and what they must be. */
+const FIELDS: readonly [name: string, isRight: (value: unknown) => boolean][] = [
+  ['run_id', isText],
+  ['status', (value) => STATUSES.has(value)],
+  ['tool_calls', (value) => Array.isArray(value) && value.every(isCall)],
+  ['tool_call_id', isText],
+  ['name', isText],
+  ['is_error', isFlag],
+  ['duration_s', isNumber],
+  ['reasoning', isText],
+  ['attachments', (value) => Array.isArray(value) && value.every(isText)],
+  ['model', isText],
+  ['usage', isUsage],
+  ['recovered', isFlag],
+  ['error', (value) => isObject(value) && isText(value.code) && isText(value.message)],
+];
+
+/** Whether everything that we know of in a row is of its kind. Fields that we do not know may be anything. */
+export function isWellTyped(row: RawRow): boolean {
+  if (!ROLES.has(row.role) || !isText(row.content) || !isNumber(row.timestamp)) return false;
+  return FIELDS.every(([name, isRight]) => {
+    const value = fieldOf(row, name);
+    return value === undefined || isRight(value);
+  });
+}
