@@ -32,6 +32,7 @@ const TABLES = [
   'runtime_epochs',
   'active_sessions',
   'state_meta',
+  'imported_sessions',
 ];
 
 /** Probes of broken places for each table; past them what is left is given up as lost. */

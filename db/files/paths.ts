@@ -7,6 +7,8 @@ export interface Paths {
   stateDb: string;
   sessions: string;
   sidecar(sessionId: string): string;
+  /** Folder of the files that a session was given. */
+  attachments(sessionId: string): string;
   journals(sessionId: string): string;
   journal(sessionId: string, runId: string): string;
 }
@@ -28,6 +30,7 @@ export function createPaths(home: string, sessions = path.join(home, 'sessions')
     stateDb: path.join(home, 'state.db'),
     sessions,
     sidecar: (id) => path.join(sessions, `${session(id)}.json`),
+    attachments: (id) => path.join(home, 'attachments', session(id)),
     journals,
     journal: (id, run) => path.join(journals(id), `${checked(isRunId(run), run)}.jsonl`),
   };

@@ -48,6 +48,7 @@ export interface SidecarStore {
   saveOver(sessionId: string, sidecar: Sidecar, expected: FileIdentity | null): Promise<FileIdentity | null>;
   /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
+  /** Removes the file, and the files that the session was given. */
   remove(sessionId: string): Promise<void>;
   /** Makes one list of rows of other programs, on either side; of many rows away from this thread. */
   merge(sessionId: string, input: MergeInput): Promise<MergedRows>;
@@ -202,6 +203,7 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
 
     async remove(sessionId) {
       await rm(paths.sidecar(sessionId), { force: true });
+      await rm(paths.attachments(sessionId), { recursive: true, force: true });
     },
 
     async merge(sessionId, { found, rows, stateCount, state, fences, liveRunId, taken }) {

@@ -25,8 +25,20 @@ export async function newSession(server: ChildServer): Promise<string> {
 
 export const promptsOf = (sessionId: string): string => `/api/sessions/${sessionId}/prompts`;
 
-export const messagesAt = async (server: ChildServer, sessionId: string): Promise<Message[]> =>
-  (await server.call('GET', `/api/sessions/${sessionId}/messages?limit=100000`)).json.messages;
+export async function messagesAt(server: ChildServer, sessionId: string): Promise<Message[]> {
+  const answer = await server.call('GET', `/api/sessions/${sessionId}/messages?limit=100000`);
+  if (answer.status !== 200) throw new Error(`no messages: ${answer.text}\n${complaintsOf(server)}`);
+  return answer.json.messages;
+}
+
+/** What a server complained of last, for the failure of a test. */
+const complaintsOf = (server: ChildServer): string =>
+  server
+    .stderr()
+    .split('\n')
+    .filter((line) => /"level":[4-6]0/.test(line))
+    .slice(-8)
+    .join('\n');
 
 /** The two lists, which must be the same at any moment in which nothing moves. */
 export async function listsOf(servers: readonly ChildServer[]): Promise<unknown[]> {
@@ -98,10 +110,12 @@ export async function ownerRaces(options: {
       `both are idle (${where})`,
       async () => {
         const found = await Promise.all(servers.map((server) => server.call('GET', `/api/sessions/${sessionId}`)));
-        return found.every((answer) => answer.json.session.status === 'idle');
+        return found.every((answer) => answer.json.session?.status === 'idle');
       },
       60_000,
-    );
+    ).catch((error) => {
+      throw new Error(`${servers.map(complaintsOf).join('\n')}`, { cause: error });
+    });
     const { admissions } = (await servers[0]!.call('GET', promptsOf(sessionId))).json;
     const accepted: string[] = admissions.map((admission: { text: string }) => admission.text);
     const rows = await messagesAt(servers[0]!, sessionId);
