@@ -97,13 +97,21 @@ function removeStale(root) {
   }
 }
 
-/** The server and its libraries as one module, and its thread as another, with its source map; nothing is written yet. */
-async function joined(root) {
+/**
+ * Joins sources and their libraries into one module for each entry. The thread that reads long transcripts is always one
+ * of them: the server looks for it beside itself.
+ *
+ * @param root the clone
+ * @param entries sources by the names of what is made of them
+ * @param outdir where that goes, relative to the clone
+ * @param more other options of the bundler
+ */
+export async function joinSources(root, entries, outdir, more = {}) {
   const { buildSync } = await import(pathToFileURL(join(root, 'node_modules', 'esbuild', 'lib', 'main.js')).href);
   return buildSync({
     absWorkingDir: root,
-    entryPoints: { main: 'server/main.ts', 'sidecar-worker': 'db/files/sidecar-worker.ts' },
-    outdir: join('dist', dirname(COMMAND)),
+    entryPoints: { ...entries, 'sidecar-worker': 'db/files/sidecar-worker.ts' },
+    outdir,
     bundle: true,
     external: NOT_JOINED,
     platform: 'node',
@@ -113,9 +121,8 @@ async function joined(root) {
     // Nothing is shortened: a stack trace can be read without the map, too.
     sourcemap: true,
     sourcesContent: false,
-    metafile: true,
-    write: false,
     logLevel: 'warning',
+    ...more,
   });
 }
 
@@ -134,7 +141,12 @@ export async function build(root) {
   const stamp = stampOf(root);
   const code = await run(process.execPath, [compiler, '-p', join(root, 'tsconfig.json'), '--noEmit'], { cwd: root });
   if (code !== 0) throw new Error(`the build failed (tsc, exit code ${code}): the errors above are in the sources.`);
-  const { outputFiles, metafile } = await joined(root);
+  const outdir = join('dist', dirname(COMMAND));
+  // Nothing is written before all of it could be made.
+  const { outputFiles, metafile } = await joinSources(root, { main: 'server/main.ts' }, outdir, {
+    metafile: true,
+    write: false,
+  });
   mkdirSync(join(root, 'dist', dirname(COMMAND)), { recursive: true });
   for (const { path, contents } of outputFiles) writeFileSync(path, contents);
   writeFileSync(join(root, 'dist', LICENCES), licencesOf(root, Object.keys(metafile.inputs)));

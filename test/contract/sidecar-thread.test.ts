@@ -12,7 +12,7 @@ import { createSidecarStore, type SidecarStore, toSidecarRow } from '../../db/fi
 import type { SidecarThread, SidecarThreadParts } from '../../db/files/sidecar-thread.ts';
 import { NO_FENCES } from '../../server/core/reconcile/reconcile.ts';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import { mainEntry } from '../support/compile-children.ts';
+import { childEntry } from '../support/compile-children.ts';
 import { createForeignWriter } from '../support/foreign-writer.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { serveMain } from '../support/main-process.ts';
@@ -26,7 +26,7 @@ interface Compiled {
 
 /** What is compiled for child processes. */
 async function compiled(): Promise<Compiled> {
-  const load = (name: string) => import(pathToFileURL(path.join(mainEntry, '../../db/files', `${name}.js`)).href);
+  const load = (name: string) => import(pathToFileURL(childEntry(name)).href);
   return { ...(await load('sidecar-store')), ...(await load('sidecar-thread')) };
 }
 

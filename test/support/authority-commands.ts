@@ -63,10 +63,11 @@ async function submitTo(
   const elsewhere =
     real.isElsewhere(session, server) && of(model, session).some((other) => other.status !== 'terminal');
   const answer = await send(server, real, one);
-  if (elsewhere) {
-    expect([answer.status, answer.json.code], 'LE1').toEqual([423, 'session_not_owned']);
-  } else if (waiting(model, session).length >= QUEUE_MAX) {
+  // The queue is judged before the owner: a full one is full for everybody.
+  if (waiting(model, session).length >= QUEUE_MAX) {
     expect([answer.status, answer.json.code], 'AD5').toEqual([429, 'queue_full']);
+  } else if (elsewhere) {
+    expect([answer.status, answer.json.code], 'LE1').toEqual([423, 'session_not_owned']);
   } else {
     expect(answer.status, answer.text).toBe(202);
     const { admission_id: admissionId, run_id: runId } = answer.json.admission;
@@ -248,10 +249,23 @@ export async function runModel(options: { seed: number; runs: number; maxCommand
       const real = await startReal();
       try {
         await fc.asyncModelRun(() => ({ model, real }), commands);
-        await until('everything is read alike', async () => {
-          await assertTranscripts(model, real);
-          return true;
+        // A turn that was claimed this moment shows its prompt as soon as its sidecar is saved.
+        let left: unknown;
+        const isRight = () =>
+          assertTranscripts(model, real).then(
+            () => true,
+            (error) => {
+              left = error;
+              return false;
+            },
+          );
+        await until('every transcript is right', isRight, 10_000).catch(() => {
+          throw left;
         });
+      } catch (error) {
+        // Told at once, for a run of many minutes tells its failures at its end.
+        console.error(`authority model, seed ${seed}:`, error);
+        throw error;
       } finally {
         await real.stop();
       }
