@@ -6,7 +6,6 @@
  * settings in the same process; and many sessions with queues, one of which is held back, to see that none waits for
  * another. See README.md.
  */
-import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -15,12 +14,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import Database from 'better-sqlite3';
 import { pino } from 'pino';
+import { compiledParts } from './lib/compiled.mjs';
 import { calibrate } from './lib/context.mjs';
 import { Client } from './lib/http.mjs';
 import { waitForQuiet, watchOthers } from './lib/noise.mjs';
 import { median, quantile, round } from './lib/stats.mjs';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const _ROOT = fileURLToPath(new URL('..', import.meta.url));
 const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '2000' },
@@ -35,13 +35,7 @@ const QUEUE = Number(values.queue);
 /** Both kinds are measured by turns in that many parts, so that they meet the same noise. */
 const PARTS = 10;
 
-spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.children.json'], { cwd: ROOT });
-/** @param {string} name @returns {Promise<any>} */
-const compiled = (name) => import(new URL(`../dist-test/${name}.js`, import.meta.url).href);
-const { openStateDb } = await compiled('db/client');
-const { createSqliteStores } = await compiled('db/sqlite-stores');
-const { createApp } = await compiled('server/app');
-const { loadConfig } = await compiled('server/config');
+const { openStateDb, createSqliteStores, createApp, loadConfig } = await compiledParts();
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-admissions-'));
 const PROMPT = 'What does the file say about the weather of tomorrow?';

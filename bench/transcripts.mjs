@@ -5,7 +5,7 @@
  * W10: what transcripts cost inside the server, each figure beside the raw cost of the same bytes in the same process, and
  * the longest time for which nothing else had a turn meanwhile. See README.md.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { appendFileSync, closeSync, fsyncSync, mkdtempSync, openSync, rmSync, utimesSync, writeSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -14,6 +14,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { compiledParts } from './lib/compiled.mjs';
 import { calibrate } from './lib/context.mjs';
 import { waitForQuiet, watchOthers } from './lib/noise.mjs';
 import { median, round } from './lib/stats.mjs';
@@ -25,15 +26,8 @@ const { values } = parseArgs({
 });
 const RUNS = Number(values.runs);
 
-// Compiled, for a worker thread cannot load the sources; the built server is one file without doors.
-spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.children.json'], { cwd: ROOT });
-/** @param {string} name @returns {Promise<any>} */
-const compiled = (name) => import(new URL(`../dist-test/${name}.js`, import.meta.url).href);
-const { openStateDb } = await compiled('db/client');
-const { createPaths } = await compiled('db/files/paths');
-const { createSidecarStore } = await compiled('db/files/sidecar-store');
-const { createSqliteStores } = await compiled('db/sqlite-stores');
-const { createTranscripts } = await compiled('server/sessions/transcripts');
+// Compiled, for a worker thread cannot load the sources.
+const { openStateDb, createPaths, createSidecarStore, createSqliteStores, createTranscripts } = await compiledParts();
 
 /** @type {Record<string, unknown>[]} */
 const results = [];

@@ -227,6 +227,8 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
 
   return async function runTurn(live, run, fence, admission) {
     const { sessionId } = live;
+    // The claim has put the prompt into the state DB: whoever reads now sees it, before its sidecar is saved.
+    transcripts.recheck(sessionId);
     reached('claimed');
     parts.titles?.turnStarts(sessionId);
     let reason = 'ended';

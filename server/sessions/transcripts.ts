@@ -84,6 +84,8 @@ export interface Transcripts {
   heal(sessionId: string, now: number): Promise<void>;
   /** Changes the rows by what recovery found out, in the state DB and then in the file. Under the lease and the lock. */
   rewrite(sessionId: string, change: (transcript: Transcript) => Rewrite | null, now: number): Promise<void>;
+  /** This process wrote rows of the session to the state DB: the next read looks whether there is something new. */
+  recheck(sessionId: string): void;
   forget(sessionId: string): void;
 }
 
@@ -350,6 +352,11 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       const rest = healing ? null : entry.healing;
       const pending = ended ? null : 'keep';
       await write(sessionId, { ...entry, healing: rest, isFile: false }, { rows, pending, now }, () => listOf(rows));
+    },
+
+    recheck(sessionId) {
+      const entry = cache.get(sessionId);
+      if (entry) entry.dataVersion = Number.NaN;
     },
 
     forget(sessionId) {
