@@ -2,10 +2,12 @@
 import { sql } from 'drizzle-orm';
 import type { Message, Usage } from '../server/core/terms.ts';
 import type { Db } from './client.ts';
+import { insertRecords } from './message-records.ts';
+import { insertNewSession } from './new-session.ts';
 import { toMessageRecord } from './rows.ts';
-import { messages, projects, sessions } from './schema.ts';
-import { given, statement } from './statement.ts';
+import { projects } from './schema.ts';
 import type { Project, SessionRow } from './stores.ts';
+import { structuredContent } from './structured-content.ts';
 
 /** A row to be stored: what is shown of it, and what only a model or another program has of it. */
 export interface ImportRow {
@@ -34,78 +36,14 @@ export interface ImportSession {
   usage: Usage | null;
 }
 
-const COLUMNS = [
-  'sessionId',
-  'role',
-  'content',
-  'toolCallId',
-  'toolCalls',
-  'toolName',
-  'timestamp',
-  'tokenCount',
-  'finishReason',
-  'reasoning',
-  'displayKind',
-  'messageId',
-  'runId',
-  'extra',
-] as const;
-
-const NAMES = sql.raw(COLUMNS.map((column) => messages[column].name).join());
-const VALUES = sql.raw(COLUMNS.map((_, at) => `value ->> ${at}`).join());
-
-const NEW_SESSION = statement((db) => {
-  const columns = [
-    'id',
-    'source',
-    'model',
-    'parentSessionId',
-    'startedAt',
-    'messageCount',
-    'toolCallCount',
-    'inputTokens',
-    'outputTokens',
-    'cacheReadTokens',
-    'reasoningTokens',
-    'estimatedCostUsd',
-    'contextUsed',
-    'contextLength',
-    'cwd',
-    'title',
-    'titleSource',
-    'projectId',
-    'archived',
-    'pinned',
-    'hidden',
-    'draft',
-    'updatedAt',
-    'lastActivityAt',
-    'lastMessageAt',
-  ];
-  const values = Object.fromEntries(columns.map((column) => [column, given(column)]));
-  // A session of generation 0 never ran and has no files; this one has a sidecar.
-  return db
-    .insert(sessions)
-    .values({ ...values, runtimeRevision: 1, runtimeGeneration: 1 } as never)
-    .prepare();
-});
-/** What other programs put before content that is not plain text. */
-const STRUCTURED = '\0json:';
-
-/** Rows that one statement takes: the full-text index writes what it has behind each statement. */
-const STEP = 1_000;
-
 export function insertRows(db: Db, sessionId: string, rows: readonly ImportRow[]): void {
-  for (let from = 0; from < rows.length; from += STEP) {
-    const records = rows.slice(from, from + STEP).map(({ message, parts, provider }) => {
-      const record = toMessageRecord(sessionId, message);
-      if (parts) record.content = STRUCTURED + JSON.stringify(parts);
-      // Under one private name: nothing that is shown, sent or compared is made of it.
-      if (provider) record.extra = JSON.stringify({ ...JSON.parse(record.extra ?? '{}'), _provider: provider });
-      return COLUMNS.map((column) => record[column] ?? null);
-    });
-    db.run(sql`INSERT INTO messages (${NAMES}) SELECT ${VALUES} FROM json_each(${JSON.stringify(records)})`);
-  }
+  insertRecords(db, rows, ({ message, parts, provider }) => {
+    const record = toMessageRecord(sessionId, message);
+    if (parts) record.content = structuredContent(parts);
+    // Under one private name: nothing that is shown, sent or compared is made of it.
+    if (provider) record.extra = JSON.stringify({ ...JSON.parse(record.extra ?? '{}'), _provider: provider });
+    return record;
+  });
 }
 
 function projectOf(db: Db, project: Project | null, now: number): string | null {
@@ -130,9 +68,8 @@ export function insertSession(
   rows: readonly ImportRow[],
   now: number,
 ): void {
-  const { usage } = session;
   const last = rows.at(-1)?.message.timestamp;
-  NEW_SESSION(db).run({
+  insertNewSession(db, {
     id,
     source: session.source,
     model: session.model,
@@ -140,20 +77,14 @@ export function insertSession(
     startedAt: session.created_at,
     messageCount: rows.length,
     toolCallCount: rows.filter(({ message }) => message.role === 'tool').length,
-    inputTokens: usage?.input_tokens ?? 0,
-    outputTokens: usage?.output_tokens ?? 0,
-    cacheReadTokens: usage?.cached_tokens ?? 0,
-    reasoningTokens: usage?.reasoning_tokens ?? 0,
-    estimatedCostUsd: usage?.cost_usd ?? null,
-    contextUsed: usage?.context_used ?? null,
-    contextLength: usage?.context_length ?? null,
+    usage: session.usage,
     cwd: session.workspace,
     title: session.title,
     titleSource: session.title_source,
     projectId: projectOf(db, session.project, now),
-    archived: session.archived ? 1 : 0,
-    pinned: session.pinned ? 1 : 0,
-    hidden: session.hidden ? 1 : 0,
+    archived: session.archived,
+    pinned: session.pinned,
+    hidden: session.hidden,
     draft: session.draft,
     updatedAt: session.updated_at,
     lastActivityAt: Math.max(session.updated_at, last ?? 0),

@@ -6,12 +6,13 @@ import type { RawRow } from '../server/core/reconcile/row.ts';
 import type { StateSummary } from './files/foreign/summary.ts';
 import { columnOr } from './foreign/columns.ts';
 import { createForeignConnection, type ForeignConnection, type OpenForeign } from './foreign/connection.ts';
-import { contentOf, readRows } from './foreign/message-rows.ts';
+import { readRows } from './foreign/message-rows.ts';
 import { readSummaries } from './foreign/session-rows.ts';
 import { APPLICATION_ID } from './our-schema.ts';
 import { toRawRow } from './rows.ts';
 import { storageTroubleKind } from './storage-trouble.ts';
 import type { Project } from './stores.ts';
+import { contentOf, parsedOr } from './structured-content.ts';
 
 /** A session of the source, with what only some builds say of one. */
 export interface SourceSession extends StateSummary {
@@ -190,14 +191,4 @@ function toContextRow(values: Values): RawRow {
     ...(textIn(values.tool_call_id) ? { tool_call_id: values.tool_call_id } : {}),
     ...(textIn(values.tool_name) ? { name: values.tool_name } : {}),
   };
-}
-
-/** JSON text of another program as its value; text that is none stays text. */
-function parsedOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
 }

@@ -3,31 +3,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { and, asc, eq, isNotNull, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
+import { MESSAGE_COLUMNS } from './message-records.ts';
 import { toMessage, toMessageRecord, toRawRow } from './rows.ts';
 import { messages, sessions } from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { given, statement } from './statement.ts';
 import type { Healing, MessageStore, SearchHit, StateIndex } from './stores.ts';
 
-const COLUMNS = [
-  'role',
-  'content',
-  'toolCallId',
-  'toolCalls',
-  'toolName',
-  'timestamp',
-  'tokenCount',
-  'finishReason',
-  'reasoning',
-  'displayKind',
-  'messageId',
-  'runId',
-  'extra',
-] as const;
-
 const UPSERT = statement((db) => {
-  const values = Object.fromEntries(['sessionId', ...COLUMNS].map((column) => [column, given(column)]));
-  const excluded = COLUMNS.map((column) => [column, sql.raw(`excluded.${messages[column].name}`)]);
+  const values = Object.fromEntries(['sessionId', ...MESSAGE_COLUMNS].map((column) => [column, given(column)]));
+  const excluded = MESSAGE_COLUMNS.map((column) => [column, sql.raw(`excluded.${messages[column].name}`)]);
   return db
     .insert(messages)
     .values(values as never)

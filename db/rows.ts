@@ -4,6 +4,7 @@ import type { RawRow } from '../server/core/reconcile/row.ts';
 import type { Admission, Message, MessageRole, Mode, Outcome } from '../server/core/terms.ts';
 import type { messages, sessionAdmissions, sessions } from './schema.ts';
 import type { OpenRow, SessionRow } from './stores.ts';
+import { columnText, contentOf, parsedOr } from './structured-content.ts';
 
 type AdmissionRecord = typeof sessionAdmissions.$inferSelect;
 type MessageRecord = typeof messages.$inferSelect;
@@ -120,8 +121,7 @@ export function toMessage(row: MessageRecord): Message {
   const message: Message = {
     id: row.messageId ?? `row.${row.id}`,
     role: row.role as MessageRole,
-    // Another program may have stored bytes.
-    content: typeof row.content === 'string' ? row.content : String(row.content ?? ''),
+    content: columnText(row.content),
     timestamp: row.timestamp,
     ...(row.runId === null ? {} : { run_id: row.runId }),
     ...(Array.isArray(calls) ? { tool_calls: calls } : {}),
@@ -133,23 +133,9 @@ export function toMessage(row: MessageRecord): Message {
   return message;
 }
 
-/** What other programs put before content that is not plain text. */
-const STRUCTURED = '\0json:';
-
-/** JSON text of another program as its value; text that is none stays text. */
-function parsedOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
-}
-
 /** A record of `messages` as it is, for reconciling: with its row number, and an id only where it has one of ours. */
 export function toRawRow(row: MessageRecord): RawRow {
-  const text = typeof row.content === 'string' ? row.content : String(row.content ?? '');
-  const content = text.startsWith(STRUCTURED) ? parsedOr(text.slice(STRUCTURED.length)) : text;
+  const content = contentOf(row.content);
   const place = { _state_db_row_id: row.id };
   if (row.messageId !== null) return { ...toMessage(row), content, ...place };
   return {

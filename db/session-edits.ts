@@ -5,9 +5,10 @@
  */
 import { and, eq, sql } from 'drizzle-orm';
 import { judgeEdit } from '../server/core/edit-rules.ts';
-import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { takeLease } from './lease-store.ts';
+import { insertRecords } from './message-records.ts';
+import { insertNewSession } from './new-session.ts';
 import { toMessageRecord } from './rows.ts';
 import { messages, projects, sessions, sessionTombstones } from './schema.ts';
 import { readSession } from './session-store.ts';
@@ -72,53 +73,33 @@ function isTaken(db: Db, id: string): boolean {
   return there !== undefined || was !== undefined;
 }
 
-/** Rows that one statement takes: a statement for each row would cost a long transcript several times as much. */
-const STEP = 1_000;
-
-function insertMessages(db: Db, sessionId: string, rows: readonly Message[]): void {
-  for (let from = 0; from < rows.length; from += STEP) {
-    const records = rows.slice(from, from + STEP).map((row) => toMessageRecord(sessionId, row));
-    const fields = Object.keys(records[0]!) as (keyof (typeof records)[number])[];
-    const columns = sql.raw(fields.map((field) => messages[field].name).join());
-    const values = sql.raw(fields.map((field) => `value ->> '${field}'`).join());
-    db.run(sql`INSERT INTO messages (${columns}) SELECT ${values} FROM json_each(${JSON.stringify(records)})`);
-  }
-}
-
 function insertCopy(db: Db, copy: NewCopy): void {
   const { usage, rows, now } = copy;
   // A project may be gone since the original was read: then the copy is in none, as the original is now.
   const project = copy.project_id === null ? null : eq(projects.projectId, copy.project_id);
   const found = project && db.select({ id: projects.projectId }).from(projects).where(project).get();
-  db.insert(sessions)
-    .values({
-      id: copy.session_id,
-      source: copy.source,
-      model: copy.model,
-      parentSessionId: copy.parent_session_id,
-      startedAt: copy.created_at,
-      messageCount: rows.length,
-      toolCallCount: rows.filter((row) => row.role === 'tool').length,
-      inputTokens: usage?.input_tokens ?? 0,
-      outputTokens: usage?.output_tokens ?? 0,
-      cacheReadTokens: usage?.cached_tokens ?? 0,
-      reasoningTokens: usage?.reasoning_tokens ?? 0,
-      estimatedCostUsd: usage?.cost_usd ?? null,
-      contextUsed: usage?.context_used ?? null,
-      contextLength: usage?.context_length ?? null,
-      cwd: copy.workspace,
-      title: copy.title,
-      titleSource: copy.title_source,
-      projectId: found?.id ?? null,
-      updatedAt: now,
-      lastActivityAt: now,
-      lastMessageAt: rows.at(-1)?.timestamp ?? null,
-      runtimeRevision: 1,
-      // A session of generation 0 never ran and has no files; this one has a sidecar.
-      runtimeGeneration: 1,
-    })
-    .run();
-  insertMessages(db, copy.session_id, rows);
+  insertNewSession(db, {
+    id: copy.session_id,
+    source: copy.source,
+    model: copy.model,
+    parentSessionId: copy.parent_session_id,
+    startedAt: copy.created_at,
+    messageCount: rows.length,
+    toolCallCount: rows.filter((row) => row.role === 'tool').length,
+    usage,
+    cwd: copy.workspace,
+    title: copy.title,
+    titleSource: copy.title_source,
+    projectId: found?.id ?? null,
+    archived: false,
+    pinned: false,
+    hidden: false,
+    draft: '',
+    updatedAt: now,
+    lastActivityAt: now,
+    lastMessageAt: rows.at(-1)?.timestamp ?? null,
+  });
+  insertRecords(db, rows, (row) => toMessageRecord(copy.session_id, row));
 }
 
 export function createEditStore(state: StateDb, alive: AliveProbe): EditStore {

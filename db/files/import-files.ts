@@ -136,12 +136,6 @@ export async function journalsIn(folder: string, sessionId: string): Promise<{ r
   });
 }
 
-/** Where the attachments of a session are here. */
-export const attachmentsOf = (paths: Paths, sessionId: string): string => {
-  if (!isSessionId(sessionId)) throw new Error(`not an id: ${JSON.stringify(sessionId)}`);
-  return path.join(paths.home, 'attachments', sessionId);
-};
-
 /** Copies an attachment under a checked name. One that is there with the same size is not copied again. */
 export async function copyAttachment(
   paths: Paths,
@@ -150,7 +144,7 @@ export async function copyAttachment(
   name: string,
 ): Promise<CopyOutcome> {
   if (!ATTACHMENT_NAME.test(name)) throw new Error(`not a name: ${JSON.stringify(name)}`);
-  const target = path.join(attachmentsOf(paths, sessionId), name);
+  const target = path.join(paths.attachments(sessionId), name);
   return copyWhole(file, target, null);
 }
 

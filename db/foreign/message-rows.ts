@@ -5,6 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
+import { columnText, contentOf, parsedOr } from '../structured-content.ts';
 import { columnOr } from './columns.ts';
 import type { ForeignConnection, OpenForeign } from './connection.ts';
 
@@ -40,9 +41,6 @@ const JSON_COLUMNS = [
   'codex_message_items',
   'display_metadata',
 ];
-
-/** What stands before content that is not plain text. */
-const STRUCTURED = '\0json:';
 
 /** Rows that one step takes. */
 const STEP = 250;
@@ -144,42 +142,16 @@ export async function* readRows(connection: ForeignConnection, sessionId: string
   }
 }
 
-/** JSON text as its value; text that is none stays text. */
-function parsedOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
-}
-
-/** Bytes where a text should be, as a database allows. */
-const textOf = (value: unknown): string =>
-  typeof value === 'string'
-    ? value
-    : Buffer.isBuffer(value)
-      ? value.toString('utf8')
-      : value === null
-        ? ''
-        : String(value);
-
-/** What a content column holds: plain text, or any JSON behind a mark. */
-export function contentOf(value: unknown): unknown {
-  const text = textOf(value);
-  return text.startsWith(STRUCTURED) ? parsedOr(text.slice(STRUCTURED.length)) : text;
-}
-
 function toRawRow(values: Values): RawRow {
   const row: Record<string, unknown> = {
     _state_db_row_id: values.row,
-    role: textOf(values.role),
+    role: columnText(values.role),
     content: contentOf(values.content),
   };
   for (const name of OPTIONAL) {
     const value = values[name];
     if (value === null || value === undefined || value === '') continue;
-    row[name] = JSON_COLUMNS.includes(name) ? parsedOr(textOf(value)) : value;
+    row[name] = JSON_COLUMNS.includes(name) ? parsedOr(columnText(value)) : value;
   }
   if (row.role === 'tool' && row.tool_name !== undefined) row.name = row.tool_name;
   return row as unknown as RawRow;

@@ -5,9 +5,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { toMatch } from '../message-store.ts';
 import { storageTroubleKind } from '../storage-trouble.ts';
+import { contentOf } from '../structured-content.ts';
 import { columnOr } from './columns.ts';
 import type { ForeignConnection, OpenForeign } from './connection.ts';
-import { contentOf, shownOf } from './message-rows.ts';
+import { shownOf } from './message-rows.ts';
 import { snippetOf, wordsOf } from './snippet.ts';
 
 export interface ForeignHit {

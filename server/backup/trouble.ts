@@ -17,6 +17,9 @@ const STORAGE: Record<StorageTroubleKind, string> = {
 
 export const NOTHING_LEFT = 'Nothing was left behind.';
 
+/** What a signal ends a backup or a restore with: what was unfinished is removed. */
+export const interrupted = (): CommandError => new CommandError(`Interrupted. ${NOTHING_LEFT}`, EXIT.interrupted);
+
 /**
  * The error to be told; what is none of these is a bug and comes back as it is.
  * @param refused what is said of an archive that was read and refused

@@ -2,12 +2,12 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BackupResult, backUp } from '../backup/backup.ts';
-import { interruptible } from '../backup/interruptible.ts';
 import { counted, createProgress, inWords } from '../backup/progress.ts';
-import { NOTHING_LEFT, troubleOf } from '../backup/trouble.ts';
+import { interrupted, NOTHING_LEFT, troubleOf } from '../backup/trouble.ts';
 import { resolveHome } from '../config.ts';
 import { readVersion } from '../installation.ts';
 import { type Command, CommandError } from './command.ts';
+import { interruptible } from './interruptible.ts';
 
 const USAGE = `Usage: turnkeep backup [options]
 
@@ -45,7 +45,7 @@ export const createBackupCommand = ({ now }: BackupCommandParts): Command => ({
     try {
       const home = resolveHome(options, env);
       const request = { home, to, secrets: !options['without-secrets'], version: readVersion() };
-      const result = await interruptible((signal) => backUp(request, { now, signal, progress, warn }));
+      const result = await interruptible((signal) => backUp(request, { now, signal, progress, warn }), interrupted);
       progress.clear();
       for (const name of result.manifest.damaged) warn(`${name} was damaged already and is kept as it is.`);
       terminal.out(options.json ? asJson(result) : asText(result));

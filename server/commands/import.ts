@@ -18,6 +18,7 @@ import { isAlive, ownIdentity } from '../lease/process-identity.ts';
 import { createCatalog } from '../runners/catalog.ts';
 import { configuredProviders } from '../runners/configured.ts';
 import { type Command, CommandError, type Terminal } from './command.ts';
+import { interruptible } from './interruptible.ts';
 
 const usage = `Usage: turnkeep import <home or file> [options]
 
@@ -74,20 +75,9 @@ async function run(
 ): Promise<number> {
   const flags = readFlags(args, env);
   const draw = progressOf(terminal);
-  const controller = new AbortController();
-  const stop = (): void => {
-    // The one that is being written is finished; a second signal ends the process at once.
-    free();
-    controller.abort();
-  };
-  const free = (): void => {
-    process.off('SIGINT', stop);
-    process.off('SIGTERM', stop);
-  };
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
   try {
-    const report = await imported(flags, env, parts, controller.signal, draw.show);
+    // The one that is being written when a signal comes is finished.
+    const report = await interruptible((signal) => imported(flags, env, parts, signal, draw.show));
     draw.clear();
     terminal.out(flags.json ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
     if (report.interrupted) return EXIT.interrupted;
@@ -96,7 +86,6 @@ async function run(
     throw troubleOf(error);
   } finally {
     draw.clear();
-    free();
   }
 }
 

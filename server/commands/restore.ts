@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Manifest } from '../../db/files/archive-manifest.ts';
-import { interruptible } from '../backup/interruptible.ts';
 import { counted, createProgress } from '../backup/progress.ts';
 import { checkBackup, restore } from '../backup/restore.ts';
-import { troubleOf } from '../backup/trouble.ts';
+import { interrupted, troubleOf } from '../backup/trouble.ts';
 import { resolveHome } from '../config.ts';
 import { isAlive } from '../lease/process-identity.ts';
 import { type Command, CommandError } from './command.ts';
+import { interruptible } from './interruptible.ts';
 
 const USAGE = `Usage: turnkeep restore FILE [options]
 
@@ -34,10 +34,12 @@ export const command: Command = {
     const progress = createProgress(terminal.isPerson ? terminal.err : null);
     try {
       const home = resolveHome(options, env);
-      const manifest = await interruptible((signal) =>
-        options.check
-          ? checkBackup(file, path.join(tmpdir(), 'turnkeep-check'), { signal, progress })
-          : restore({ file, home }, { signal, progress, isAlive }),
+      const manifest = await interruptible(
+        (signal) =>
+          options.check
+            ? checkBackup(file, path.join(tmpdir(), 'turnkeep-check'), { signal, progress })
+            : restore({ file, home }, { signal, progress, isAlive }),
+        interrupted,
       );
       progress.clear();
       const restored = options.check ? null : home;

@@ -6,6 +6,7 @@
  * stands only where nothing says how the turn ended, and claims no more than that (RE4).
  */
 import { isMarker, markerRow } from './marker.ts';
+import { collapsed } from './reconcile/row.ts';
 import type { MarkerCause, Message } from './terms.ts';
 
 /** The turn as its sidecar names it. */
@@ -50,9 +51,6 @@ export interface SettledTurn {
 
 /** Seconds within which an agent stores a prompt that it was given. */
 const STORED_WITHIN_S = 30;
-
-/** Texts are compared with every run of white space as one space. */
-const collapsed = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /** The transcript after a dead turn. Settling what is settled already changes nothing. */
 export function settleDeadTurn({ rows, pending, journal, cause, now }: DeadTurn): SettledTurn {

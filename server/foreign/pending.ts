@@ -6,11 +6,11 @@ import type { ForeignFolder } from '../../db/files/foreign/folder.ts';
 import type { SidecarHeader, SidecarRow } from '../../db/files/sidecar-store.ts';
 import { toSidecarRow } from '../../db/files/sidecar-store.ts';
 import { type PendingPrompt, settleDeadTurn } from '../core/dead-turn.ts';
-import { isRunId } from '../core/ids.ts';
+import { causeOf, isText, isTime, isYoung, runOf } from '../core/pending-turn.ts';
+import { collapsed } from '../core/reconcile/row.ts';
 import type { MarkerCause, Message } from '../core/terms.ts';
 import { wellFormed } from '../core/text.ts';
 import { readDeadJournal } from '../recovery/dead-journal.ts';
-import { GRACE_S } from '../recovery/foreign-turn.ts';
 
 export interface OpenPrompt {
   prompt: PendingPrompt;
@@ -20,9 +20,6 @@ export interface OpenPrompt {
   /** Whether the sidecar itself names it; else a turn journal does, and its prompt may have been saved since. */
   told: boolean;
 }
-
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
-const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value > 0;
 
 /** What a sidecar calls pending, or else its turn journal; null when no turn is open. */
 export async function openPrompt(
@@ -38,13 +35,11 @@ export async function openPrompt(
   const stream = told ? header.active_stream_id : journaled!.streamId;
   const text = told ? header.pending_user_message! : journaled!.text;
   const time = told ? header.pending_started_at : journaled!.startedAt;
-  const startedAt = isTime(time) ? time : null;
   const attachments = namesOf(told ? header.pending_attachments : journaled!.attachments);
-  const runId = isText(stream) && isRunId(stream) ? stream : runIdFor(JSON.stringify([stream, text, time]));
   return {
-    prompt: { runId, text: wellFormed(text), attachments, startedAt },
+    prompt: { ...runOf(stream, text, time, runIdFor), text: wellFormed(text), attachments },
     stream: isText(stream) ? stream : '',
-    cause: isText(stream) ? 'lost_bookkeeping' : 'unknown',
+    cause: causeOf(stream),
     told,
   };
 }
@@ -67,8 +62,7 @@ export async function withEnd(
   const messages = rows.slice(start).map((row) => JSON.parse(row.json) as Message);
   if (!told && messages.some((row) => isSaved(row, prompt))) return null;
   const lastSign = await lastLine(folder, sessionId, prompt.runId);
-  const signs = [prompt.startedAt, lastSign].filter((time) => time !== null);
-  if (stream !== '' && signs.some((time) => Math.abs(now - time) < GRACE_S)) return null;
+  if (stream !== '' && [prompt.startedAt, lastSign].some((sign) => isYoung(sign, now))) return null;
   const journal = await readDeadJournal(folder.journals, sessionId, prompt.runId);
   // By a time that stays, so that each read says the same.
   const at = lastSign ?? prompt.startedAt ?? messages.at(-1)?.timestamp ?? 0;
@@ -76,8 +70,6 @@ export async function withEnd(
   const settled = turn.rows.map((row) => (typeof row === 'number' ? rows[start + row]! : toSidecarRow(row)));
   return [...rows.slice(0, start), ...settled];
 }
-
-const collapsed = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /** Whether a row is this prompt, saved when its turn began or later. Times of rows may be whole seconds. */
 const isSaved = (row: Message, { text, startedAt }: PendingPrompt): boolean =>

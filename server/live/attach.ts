@@ -121,6 +121,7 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
     const { sessionId } = live;
     let { generation, runId, seq } = from;
     let finished = runId === null;
+    let gone: ReadonlySet<string> | null = null;
     while (!attachment.subscriber.ended) {
       const run = live.run;
       if (run && run.runId === runId) {
@@ -162,7 +163,9 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
         generation = next.generation!;
         runId = next.run_id;
         seq = 0;
-        finished = live.run?.runId !== runId && (await takenBack(sessionId)).has(runId);
+        // Asked once for all the runs that are caught up with, and again when an edit came in between.
+        if (gone === null || attachment.stale) gone = await takenBack(sessionId);
+        finished = live.run?.runId !== runId && gone.has(runId);
       } else if (live.lastGeneration <= generation) {
         return goLive(attachment, { generation, runId: null, seq: 0 });
       } else {

@@ -8,15 +8,13 @@ import type { Stores } from '../../db/stores.ts';
 import { type PendingPrompt, settleDeadTurn } from '../core/dead-turn.ts';
 import { isRunId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
+import { causeOf, isText, isYoung, runOf } from '../core/pending-turn.ts';
 import { contentText } from '../core/reconcile/row.ts';
 import { retryField } from '../core/retry-rules.ts';
 import type { Message } from '../core/terms.ts';
 import { wellFormed } from '../core/text.ts';
 import type { Transcript, Transcripts } from '../sessions/transcripts.ts';
 import { readDeadJournal } from './dead-journal.ts';
-
-/** Seconds in which a turn of another program may be running without having shown a sign of it (RE2). */
-export const GRACE_S = 30;
 
 export interface ForeignTurnParts {
   stores: Pick<Stores, 'admissions' | 'sessions'>;
@@ -63,20 +61,9 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
 
   const pendingOf = (header: SidecarHeader): PendingPrompt => {
     const { active_stream_id: stream, pending_user_message: text, pending_started_at: startedAt } = header;
-    return {
-      runId:
-        typeof stream === 'string' && isRunId(stream)
-          ? stream
-          : parts.runIdFor(JSON.stringify([stream, text, startedAt])),
-      text: textOf(text),
-      attachments: namesOf(header.pending_attachments),
-      startedAt: isTime(startedAt) ? startedAt : null,
-    };
+    const attachments = namesOf(header.pending_attachments);
+    return { ...runOf(stream, text, startedAt, parts.runIdFor), text: textOf(text), attachments };
   };
-
-  /** A time that is far ahead says as little as none. */
-  const isYoung = ({ active_stream_id: stream, pending_started_at: startedAt }: SidecarHeader): boolean =>
-    isText(stream) && isTime(startedAt) && Math.abs(now() - startedAt) < GRACE_S;
 
   const isPending = ({ header }: Transcript): boolean =>
     header !== null && (isText(header.active_stream_id) || textOf(header.pending_user_message) !== '');
@@ -86,7 +73,7 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
     if (!header || !isPending(transcript)) return 'none';
     const ours = await isOfAdmission(sessionId, header);
     if (ours !== 'no') return ours === 'open' ? 'ours' : 'ended';
-    if (isYoung(header)) return 'young';
+    if (isText(header.active_stream_id) && isYoung(header.pending_started_at, now())) return 'young';
     // Its turn goes on in another session: this one is a record of what was before.
     const isRecord = header.pre_compression_snapshot === true || (await stores.sessions.isContinued(sessionId));
     return isRecord ? 'continued' : 'due';
@@ -124,7 +111,13 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
     // Of a turn without a prompt there is nothing to restore; what it left in the stores is in the rows already.
     if (textOf(header?.pending_user_message) === '') return { rows, healing: null, ended: true };
     const messages = rows.map((row) => JSON.parse(row.json) as Message);
-    const turn = settleDeadTurn({ rows: messages, pending, journal, cause: causeOf(header), now: now() });
+    const turn = settleDeadTurn({
+      rows: messages,
+      pending,
+      journal,
+      cause: causeOf(header?.active_stream_id),
+      now: now(),
+    });
     const known = new Set(rows.map((row) => row.id));
     const added: Message[] = [];
     const after = turn.rows.map((row): SidecarRow => {
@@ -142,10 +135,6 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
   }
 }
 
-/** Who lost what is known only as far as the file names a stream. */
-const causeOf = (header: SidecarHeader | null) =>
-  isText(header?.active_stream_id) ? ('lost_bookkeeping' as const) : ('unknown' as const);
-
 /** What tells one pending turn from another. */
 const turnKey = (header: SidecarHeader): string =>
   JSON.stringify([header.active_stream_id, header.pending_user_message, header.pending_started_at]);
@@ -153,9 +142,6 @@ const turnKey = (header: SidecarHeader): string =>
 /** What a person wrote, in whatever form their program keeps it. */
 const textOf = (value: unknown): string =>
   typeof value === 'number' ? String(value) : wellFormed(contentText(value, '[image]'));
-
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
-const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value > 0;
 
 /** Attachments are names, or objects of another program that have one. */
 function namesOf(attachments: unknown): string[] {
