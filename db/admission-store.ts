@@ -11,10 +11,11 @@ import type { Admission } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { takeLease } from './lease-store.ts';
 import { upsertMessages } from './message-store.ts';
-import { type Payload, toAdmission } from './rows.ts';
+import { flagsOf, type Payload, toAdmission } from './rows.ts';
 import { sessionAdmissions, sessions } from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { applyCut } from './session-edits.ts';
+import { insertSession, wasDeleted } from './session-store.ts';
 import { given, statement } from './statement.ts';
 import type { AdmissionStore, AliveProbe, Fence, TurnEnd } from './stores.ts';
 
@@ -192,7 +193,7 @@ const errorText = ({ error }: Pick<TurnEnd, 'error'>): string | null => (error ?
 /** What the end of a turn adds to the counts of its session. */
 function countTurn(db: Db, sessionId: string, { rows: added, usage, flag }: TurnEnd, now: number): void {
   const session = SESSION(db).get({ id: sessionId })!;
-  const flags = JSON.parse(session.flags) as string[];
+  const flags = flagsOf(session.flags);
   if (flag && !flags.includes(flag)) flags.push(flag);
   changeSession(db, sessionId, now, {
     messageCount: session.messageCount + added.length,
@@ -215,11 +216,11 @@ function countTurn(db: Db, sessionId: string, { rows: added, usage, flag }: Turn
 
 export function createAdmissionStore(state: StateDb, alive: AliveProbe): AdmissionStore {
   return {
-    admit: (input, { maxQueued, lease, cut }) =>
+    admit: (input, { maxQueued, lease, cut, draft }) =>
       state.write((db) => {
         const sessionId = input.session_id;
         const session = SESSION(db).get({ id: sessionId });
-        if (!session) return { kind: 'not_found' };
+        if (!session && (!draft || wasDeleted(db, sessionId))) return { kind: 'not_found' };
         const existing = BY_KEY(db).get({
           principal: input.principal_id,
           session: sessionId,
@@ -236,12 +237,15 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         });
         if (verdict === 'repeat') return { kind: 'repeat', admission: toAdmission(existing!) };
         if (verdict !== 'admit') return { kind: verdict };
-        const mayCut = cut
-          ? judgeEdit({ open, revision: session.runtimeRevision, expected: cut.revision })
-          : ('edit' as const);
+        const mayCut =
+          cut && session
+            ? judgeEdit({ open, revision: session.runtimeRevision, expected: cut.revision })
+            : ('edit' as const);
         if (mayCut !== 'edit') return { kind: mayCut };
         const granted = takeLease(db, sessionId, lease, alive);
         if (granted.kind !== 'granted') return granted;
+        // A draft has its row with its first prompt or not at all: whatever refuses the prompt leaves nothing behind.
+        if (!session && draft) insertSession(db, draft);
         if (cut) applyCut(db, sessionId, cut, input.now);
         const payload: Payload = { text: input.text, attachments: input.attachments, mode: input.mode };
         INSERT(db).run({

@@ -7,6 +7,7 @@
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
+import { fileUnder } from './files/state-db-place.ts';
 import { APPLICATION_ID, type Migrations, readMigrations } from './our-schema.ts';
 import * as schema from './schema.ts';
 import { StorageTrouble, storageTroubleKind } from './storage-trouble.ts';
@@ -57,6 +58,7 @@ export interface StateDbOptions {
 export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   const patiently = <T>(attempt: () => T): Promise<T> => waitWhileBusy(options, attempt);
   await patiently(() => lookFirst(options.file));
+  const before = fileUnder(options.file);
   const sqlite = await patiently(() => new Database(options.file, { timeout: 0 }));
   try {
     await patiently(() => checkOwner(sqlite, options.file));
@@ -71,6 +73,11 @@ export async function openStateDb(options: StateDbOptions): Promise<StateDb> {
   } catch (error) {
     sqlite.close();
     throw error;
+  }
+  // A repair put another file in its place before it let go of this one: nobody would see what is written here.
+  if (before !== null && before !== fileUnder(options.file)) {
+    sqlite.close();
+    return openStateDb(options);
   }
   const db = drizzle(sqlite, { schema });
   const transact = transactor(sqlite);

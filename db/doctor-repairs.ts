@@ -4,12 +4,17 @@
  * inside its own transaction, so that it changes only what is wrong when it is made.
  */
 import Database from 'better-sqlite3';
+import { type Described, describeSessions, remakeSessions } from './doctor-salvage.ts';
 
 export interface StateRepairs {
   /** Builds the full-text index anew. */
   rebuildSearch(): void;
-  /** Deletes the rows of messages and admissions whose session is not there. @returns how many */
-  deleteOrphans(): number;
+  /** Deletes the rows of messages and prompts whose session was deleted, and makes the other sessions anew. @returns their ids */
+  adoptOrphans(): string[];
+  /** Gives sessions that were made anew what their files tell. */
+  describe(sessions: readonly Described[]): void;
+  /** Writes what stands in the WAL into the file and does without one, so that another file can take its place. */
+  endWal(): void;
   /** Clears the project of sessions whose project is not there. */
   clearLostProjects(): number;
   countSessions(): void;
@@ -56,12 +61,18 @@ function repairsOf(sqlite: Database.Database): StateRepairs {
 
     rebuildSearch: () => transact(() => void run("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')")),
 
-    deleteOrphans: () =>
-      transact(
-        () =>
-          run('DELETE FROM session_admissions WHERE target_session_id NOT IN (SELECT id FROM sessions)') +
-          run('DELETE FROM messages WHERE session_id NOT IN (SELECT id FROM sessions)'),
-      ),
+    adoptOrphans: () => transact(() => remakeSessions(sqlite)),
+
+    describe: (sessions) => describeSessions(sqlite, sessions),
+
+    endWal() {
+      try {
+        sqlite.pragma('journal_mode = DELETE');
+      } catch (error) {
+        // Too damaged even for that: the copies have it, and the new file does not need it.
+        if (!(error instanceof Database.SqliteError)) throw error;
+      }
+    },
 
     clearLostProjects: () =>
       transact(() =>

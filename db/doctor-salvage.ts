@@ -35,8 +35,11 @@ const TABLES = [
   'imported_sessions',
 ];
 
-/** Probes of broken places for each table; past them what is left is given up as lost. */
-const MOST_PROBES = 50_000;
+/**
+ * Probes of broken places for each table, past which what is left is given up as lost. Where nobody knows how far its rows
+ * go, fewer that found nothing at all are enough.
+ */
+const [MOST_PROBES, MOST_BARREN] = [50_000, 2_000];
 
 /**
  * @param file a name that is free, for the new database
@@ -82,10 +85,12 @@ function copyTable(
   const range = source
     .prepare(`SELECT rowid, ${list} FROM ${table} NOT INDEXED WHERE rowid BETWEEN ? AND ? ORDER BY rowid`)
     .raw();
-  let probes = 0;
+  let [probes, barren] = [0, 0];
+  const last = lastRow(source, table);
+  const isOver = (): boolean => probes > MOST_PROBES || (last === null && barren > MOST_BARREN);
   const lose = (from: number, to: number): void => {
-    const last = found.lost.at(-1);
-    if (last && last[1] + 1 >= from) last[1] = to;
+    const before = found.lost.at(-1);
+    if (before && before[1] + 1 >= from) before[1] = to;
     else found.lost.push([from, to]);
   };
   const copy = (from: number, to: number): void => {
@@ -93,13 +98,15 @@ function copyTable(
     try {
       for (const row of range.iterate(from, to) as IterableIterator<unknown[]>) {
         at = Number(row[0]) + 1;
+        barren = 0;
         if (add(insert, row.slice(1))) found.kept += 1;
         else result.unfit += 1;
       }
     } catch (error) {
       if (!isDamage(error)) throw error;
       probes += 1;
-      if (at >= to || probes > MOST_PROBES) {
+      barren += 1;
+      if (at >= to || isOver()) {
         lose(at, to);
         return;
       }
@@ -108,7 +115,7 @@ function copyTable(
       copy(middle + 1, to);
     }
   };
-  copy(0, lastRow(source, table));
+  copy(0, last ?? FAR);
   return found;
 }
 
@@ -125,12 +132,12 @@ function add(insert: Database.Statement, values: unknown[]): boolean {
 /** More rows than a table will have that nobody could count. */
 const FAR = 2 ** 32;
 
-/** The highest row number, from whatever can be read of it. */
-function lastRow(source: Database.Database, table: string): number {
+/** The highest row number, from whatever can be read of it; null when nothing tells. */
+function lastRow(source: Database.Database, table: string): number | null {
   const max = readable(() => source.prepare(`SELECT max(rowid) FROM ${table} NOT INDEXED`).pluck().get());
   if (max !== null) return Number(max ?? 0);
   const next = readable(() => source.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').pluck().get(table));
-  return Number(next ?? FAR);
+  return next === null || next === undefined ? null : Number(next);
 }
 
 /** Numbers that were given once are not given again, also those of rows that are lost. */
@@ -148,8 +155,44 @@ function copyNumbers(source: Database.Database, made: Database.Database): void {
   }
 }
 
+/** What the row of a session that was made anew gets of its file. */
+export interface Described {
+  session_id: string;
+  parent_session_id: string | null;
+  title: string | null;
+  title_source: string | null;
+  source: string;
+  model: string | null;
+  workspace: string | null;
+  project_id: string | null;
+  created_at: number;
+}
+
+/** Gives sessions that were made anew what their files tell of them. */
+export function describeSessions(sqlite: Database.Database, described: readonly Described[]): void {
+  const update = sqlite.prepare(
+    `UPDATE sessions SET parent_session_id = @parent_session_id, title = @title, title_source = @title_source,
+        source = @source, model = @model, cwd = @workspace, started_at = min(started_at, @created_at),
+        project_id = (SELECT project_id FROM projects WHERE project_id = @project_id)
+      WHERE id = @session_id`,
+  );
+  sqlite.transaction(() => {
+    for (const one of described) update.run(one);
+  })();
+}
+
+/** The same in a database that nobody has open. */
+export function describeIn(file: string, described: readonly Described[]): void {
+  const sqlite = new Database(file);
+  try {
+    describeSessions(sqlite, described);
+  } finally {
+    sqlite.close();
+  }
+}
+
 /** Messages and prompts outlive the row of their session: it is made anew with what they tell. The deleted stay deleted. */
-function remakeSessions(made: Database.Database): string[] {
+export function remakeSessions(made: Database.Database): string[] {
   made.exec('DELETE FROM messages WHERE session_id IN (SELECT session_id FROM session_tombstones)');
   made.exec('DELETE FROM session_admissions WHERE target_session_id IN (SELECT session_id FROM session_tombstones)');
   return made

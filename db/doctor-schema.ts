@@ -38,3 +38,13 @@ export const namesIn = (sqlite: Database.Database): string[] =>
     .prepare("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
     .pluck()
     .all() as string[];
+
+/** Makes a database that holds nothing yet. @param file absolute path of a name that is free */
+export function makeEmpty(file: string, known: KnownSchema): void {
+  const sqlite = new Database(file);
+  try {
+    sqlite.transaction(() => known.make(sqlite))();
+  } finally {
+    sqlite.close();
+  }
+}

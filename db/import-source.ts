@@ -99,6 +99,7 @@ export function openImportSource(file: string, copies: string, sleep: (ms: numbe
           'context_used',
           'context_length',
           'edit_number',
+          'hidden',
         ];
         return `SELECT id, ${fields.map((name) => columnOr(sessions, name)).join(', ')} FROM sessions`;
       });
@@ -106,14 +107,17 @@ export function openImportSource(file: string, copies: string, sleep: (ms: numbe
         const live = messages.has('active') ? 'sum(coalesce(active, 1))' : '0';
         return `SELECT session_id AS id, count(*) || ' ' || max(rowid) || ' ' || ${live} AS mark FROM messages GROUP BY session_id`;
       });
+      const isOurs = (await ownerOf()) === 'turnkeep';
       const moreOf = new Map(more.map((row) => [row.id, row]));
       const markOf = new Map(marks.map((row) => [row.id, row.mark as string]));
-      const found = await readSummaries(steady);
+      // Whatever another program calls a session: it gets an id here that names it.
+      const found = await readSummaries(steady, (id) => id !== '');
       return new Map(
         found.map((summary) => {
           const row = moreOf.get(summary.session_id) ?? {};
           const session: SourceSession = {
             ...summary,
+            ...(isOurs ? asOurs(summary, row.hidden === 1) : {}),
             title_source: textIn(row.title_source),
             project_id: textIn(row.project_id),
             updated_at: numberIn(row.updated_at),
@@ -168,6 +172,15 @@ export function openImportSource(file: string, copies: string, sleep: (ms: numbe
     close: () => connection.close(),
   };
 }
+
+/** What a home of ours says of a session by other means than Hermes. */
+const asOurs = (
+  { parent_session_id, source }: StateSummary,
+  hidden: boolean,
+): Pick<StateSummary, 'hidden' | 'kind'> => ({
+  hidden,
+  kind: parent_session_id !== null && source !== 'fork' ? 'continuation' : 'root',
+});
 
 /** Steps after which the file is looked at again. */
 const STEADY = 400;

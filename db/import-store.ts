@@ -1,7 +1,7 @@
 /**
- * Conversations of other homes in our state DB. Each is one transaction: the session, its rows, where it comes from, and the
- * lease under which its files follow. What of earlier ones has been finished meanwhile is noted in the same transaction,
- * so that a conversation costs one.
+ * Conversations of other homes in our state DB. What belongs to one comes in one transaction: the session, its rows, where
+ * it comes from, and the lease under which its files follow. Which earlier ones have all their files by now is noted in the
+ * same transaction, so that it costs none of its own.
  */
 import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { judgeEdit } from '../server/core/edit-rules.ts';
@@ -51,6 +51,21 @@ export interface OwnState {
 
 type NotOwned = { kind: 'not_owned'; pid: number };
 
+/** A conversation that is to be stored. */
+export interface NewConversation {
+  /** Its id here, if that is free. */
+  session_id: string;
+  session: ImportSession;
+  rows: readonly ImportRow[];
+  record: Omit<ImportRecord, 'files_done' | 'last_row' | 'session_id'>;
+  /** The session that it was known as here, or null. */
+  expected: string | null;
+  /** Sessions that went on in this one: they are listed no more, unless they went on here as well. */
+  behind: readonly Pick<ImportRecord, 'session_id' | 'edit_number'>[];
+}
+
+export type CreateOutcome = { kind: 'created'; session: SessionRow; record: ImportRecord } | Kind<'id_taken' | 'moved'>;
+
 export interface ImportStore {
   /** All that was ever imported, and whether it is still there. */
   records(): Promise<(ImportRecord & { isThere: boolean })[]>;
@@ -59,19 +74,10 @@ export interface ImportStore {
   /** @param lastRow the number of the last row that was imported. @returns null when the session is not there */
   look(sessionId: string, lastRow: number): Promise<OwnState | null>;
   /**
-   * Stores a conversation under an id that is free.
-   * `moved` when another import has brought it meanwhile: `expected` is the session that it was known as, or null.
+   * Stores conversations, all in one transaction, each under an id that is free; what became of each, in their order.
+   * `moved` when another import has brought it meanwhile.
    */
-  create(
-    made: {
-      session_id: string;
-      session: ImportSession;
-      rows: readonly ImportRow[];
-      record: Omit<ImportRecord, 'files_done' | 'last_row'>;
-      expected: string | null;
-    },
-    turn: ImportTurn,
-  ): Promise<{ kind: 'created'; session: SessionRow; record: ImportRecord } | Kind<'id_taken' | 'moved'>>;
+  create(all: readonly NewConversation[], turn: ImportTurn): Promise<CreateOutcome[]>;
   /**
    * Adds rows behind those that were imported, if the session is still as it was looked at.
    * @param cut rows that took the place of what is told better now
@@ -237,6 +243,15 @@ function look(db: Db, sessionId: string, last: number): OwnState | null {
   };
 }
 
+/** The generation of a session that was made with its transcript, and of which no prompt was ever run. */
+const FIRST_GENERATION = 1;
+
+function stepBehind(db: Db, { session_id: id, edit_number }: NewConversation['behind'][number], now: number): void {
+  const row = readSession(db, id);
+  if (!row || row.generation !== FIRST_GENERATION || row.open.length > 0 || row.edit_number !== edit_number) return;
+  changeSession(db, id, now, { hidden: true });
+}
+
 const hasTable = (db: Db): boolean =>
   db.get(sql`SELECT 1 FROM sqlite_master WHERE name = 'imported_sessions'`) !== undefined;
 
@@ -247,6 +262,21 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
     // No cap is asked for, so that there is no other refusal.
     return granted.kind === 'not_owned' ? { kind: 'not_owned', pid: granted.holder.pid } : null;
   };
+
+  function createOne(db: Db, made: NewConversation, turn: ImportTurn): CreateOutcome {
+    const { session_id: id, session, rows, expected } = made;
+    const known = KNOWN(db).get({ home: made.record.home, id: made.record.original_id });
+    if ((known?.id ?? null) !== expected) return { kind: 'moved' };
+    if (SESSION(db).get({ id }) || TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
+    insertSession(db, id, session, rows, turn.now);
+    insertRows(db, id, rows);
+    const last_row = LAST(db).get({ session: id })!.last;
+    const record = { ...made.record, session_id: id, last_row, files_done: false };
+    writeRecord(db, record, turn.now);
+    leased(db, id, turn);
+    for (const one of made.behind) stepBehind(db, one, turn.now);
+    return { kind: 'created', session: readSession(db, id)!, record };
+  }
 
   return {
     records: () =>
@@ -280,18 +310,10 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
 
     look: (sessionId, lastRow) => state.read((db) => look(db, sessionId, lastRow)),
 
-    create: ({ session_id: id, session, rows, record, expected }, turn) =>
+    create: (all, turn) =>
       state.write((db) => {
-        const known = KNOWN(db).get({ home: record.home, id: record.original_id });
-        if ((known?.id ?? null) !== expected) return { kind: 'moved' };
-        if (SESSION(db).get({ id }) || TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
         finish(db, turn);
-        insertSession(db, id, session, rows, turn.now);
-        insertRows(db, id, rows);
-        const written = { ...record, last_row: LAST(db).get({ session: id })!.last, files_done: false };
-        writeRecord(db, written, turn.now);
-        leased(db, id, turn);
-        return { kind: 'created', session: readSession(db, id)!, record: written };
+        return all.map((made) => createOne(db, made, turn));
       }),
 
     grow: ({ record, seen, rows, cut, lastMessageAt }, turn) =>

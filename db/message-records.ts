@@ -29,14 +29,25 @@ const VALUES = sql.raw(COLUMNS.map((_, at) => `value ->> ${at}`).join());
 
 /** Rows that one statement takes: one for each row would cost a long transcript several times as much. */
 const STEP = 1_000;
+/** Characters after which it takes no more: all of them are one text first, and texts have an end. */
+const STEP_CHARS = 8_000_000;
 
 /** Appends records of which none is there yet, inside a transaction of the caller. */
 export function insertRecords<Row>(db: Db, rows: readonly Row[], toRecord: (row: Row) => MessageRecord): void {
-  for (let from = 0; from < rows.length; from += STEP) {
-    const values = rows.slice(from, from + STEP).map((row) => {
-      const record = toRecord(row);
-      return COLUMNS.map((column) => record[column] ?? null);
-    });
-    db.run(sql`INSERT INTO messages (${NAMES}) SELECT ${VALUES} FROM json_each(${JSON.stringify(values)})`);
+  let values: string[] = [];
+  let chars = 0;
+  const insert = (): void => {
+    const list = `[${values.join()}]`;
+    values = [];
+    chars = 0;
+    db.run(sql`INSERT INTO messages (${NAMES}) SELECT ${VALUES} FROM json_each(${list})`);
+  };
+  for (const row of rows) {
+    const record = toRecord(row);
+    const text = JSON.stringify(COLUMNS.map((column) => record[column] ?? null));
+    values.push(text);
+    chars += text.length;
+    if (values.length === STEP || chars > STEP_CHARS) insert();
   }
+  if (values.length > 0) insert();
 }

@@ -4,7 +4,7 @@ import { and, asc, eq, isNotNull, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Message } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { MESSAGE_COLUMNS } from './message-records.ts';
-import { toMessage, toMessageRecord, toRawRow } from './rows.ts';
+import { flagsOf, toMessage, toMessageRecord, toRawRow } from './rows.ts';
 import { messages, sessions } from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { given, statement } from './statement.ts';
@@ -144,13 +144,13 @@ function prepareHealing(db: Db, session: string, { names, rows, generation }: He
 
 /** Writes what a healed transcript asks for, inside a transaction. */
 function heal(db: Db, session: string, healing: Healing): 'healed' | 'moved' {
-  const { inactive, count, lastMessageAt, flag, now } = healing;
+  const { inactive, count, lastMessageAt, edit, now } = healing;
   const row = prepareHealing(db, session, healing);
   if (!row) return 'moved';
   if (inactive.length) TAKE_OUT(db).run({ session, ids: JSON.stringify(inactive) });
-  const flags = new Set(JSON.parse(row.flags) as string[]);
-  if (flag !== undefined) flags.add(flag);
-  changeSession(db, session, now, { messageCount: count, lastMessageAt, flags: JSON.stringify([...flags]) });
+  const flags = new Set([...flagsOf(row.flags), ...(healing.flags ?? [])]);
+  const seen = edit ? { editNumber: edit.number, editFence: edit.fence } : {};
+  changeSession(db, session, now, { messageCount: count, lastMessageAt, flags: JSON.stringify([...flags]), ...seen });
   return 'healed';
 }
 

@@ -17,8 +17,29 @@ export interface Payload {
   mode: Mode;
 }
 
+/** What a damaged column still says. A value that is none costs its field, and never the row or the list that it is in (RE6). */
+const objectOf = (text: string): Record<string, unknown> | null => {
+  const value = parsedOr(text);
+  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : null;
+};
+
+/** The words of a session's flags. */
+export function flagsOf(text: string): string[] {
+  const value = parsedOr(text);
+  return Array.isArray(value) ? value.filter((flag) => typeof flag === 'string') : [];
+}
+
+function payloadOf(column: string): Payload {
+  const { text, attachments, mode } = objectOf(column) ?? {};
+  return {
+    text: typeof text === 'string' ? text : '',
+    attachments: Array.isArray(attachments) ? attachments.filter((one) => typeof one === 'string') : [],
+    mode: typeof mode === 'string' ? (mode as Mode) : 'queue',
+  };
+}
+
 export function toAdmission(row: AdmissionRecord): Admission {
-  const payload = JSON.parse(row.payloadJson) as Payload;
+  const payload = payloadOf(row.payloadJson);
   return {
     admission_id: row.admissionId,
     request_id: row.requestId,
@@ -39,7 +60,7 @@ export function toAdmission(row: AdmissionRecord): Admission {
     ended_at: row.endedAt,
     last_seq: row.lastSeq,
     message_id: row.messageId,
-    error: row.error === null ? null : JSON.parse(row.error),
+    error: row.error === null ? null : (objectOf(row.error) as Admission['error']),
     journal_pruned: row.journalPruned,
   };
 }
@@ -82,7 +103,7 @@ export function toSessionRow(row: SessionRecord, open: OpenRow[]): SessionRow {
     cost_usd: row.estimatedCostUsd,
     context_used: row.contextUsed,
     context_length: row.contextLength,
-    flags: JSON.parse(row.flags),
+    flags: flagsOf(row.flags),
     open,
   };
 }

@@ -7,7 +7,7 @@ import { activeSessions, messages, projects, sessionAdmissions, sessions, sessio
 import { changeSession } from './session-change.ts';
 import { createSessionList } from './session-list.ts';
 import { given, statement } from './statement.ts';
-import type { SessionPatch, SessionRow, SessionStore } from './stores.ts';
+import type { NewSession, SessionPatch, SessionRow, SessionStore } from './stores.ts';
 
 const BY_ID = statement((db) =>
   db
@@ -136,6 +136,25 @@ export function readSession(db: Db, sessionId: string): SessionRow | null {
   return row ? toSessionRow(row, openRowsOf(db, sessionId)) : null;
 }
 
+/** Whether a session had this id and was deleted: it is never revived. */
+export const wasDeleted = (db: Db, id: string): boolean => TOMBSTONE(db).get({ id }) !== undefined;
+
+/** Inserts the row of a session, inside a transaction of the caller; undefined when its id is taken. */
+export function insertSession(db: Db, input: NewSession): typeof sessions.$inferSelect | undefined {
+  return INSERT(db).get({
+    id: input.session_id,
+    source: input.source,
+    model: input.model,
+    cwd: input.workspace,
+    title: input.title,
+    titleSource: input.title === null ? null : 'user',
+    now: input.now,
+    projectId: input.project_id,
+    createKey: input.create_key,
+    createDigest: input.create_digest,
+  });
+}
+
 const hasProject = (db: Db, projectId: string): boolean => PROJECT(db).get({ id: projectId }) !== undefined;
 
 export function createSessionStore(state: StateDb): SessionStore {
@@ -150,20 +169,8 @@ export function createSessionStore(state: StateDb): SessionStore {
           }
         }
         if (input.project_id !== null && !hasProject(db, input.project_id)) return { kind: 'no_project' };
-        const id = input.session_id;
-        if (TOMBSTONE(db).get({ id })) return { kind: 'id_taken' };
-        const made = INSERT(db).get({
-          id,
-          source: input.source,
-          model: input.model,
-          cwd: input.workspace,
-          title: input.title,
-          titleSource: input.title === null ? null : 'user',
-          now: input.now,
-          projectId: input.project_id,
-          createKey: input.create_key,
-          createDigest: input.create_digest,
-        });
+        if (wasDeleted(db, input.session_id)) return { kind: 'id_taken' };
+        const made = insertSession(db, input);
         return made ? { kind: 'created', session: toSessionRow(made, []) } : { kind: 'id_taken' };
       }),
 

@@ -27,6 +27,8 @@ const KINDS: [prefix: string, kind: StorageTroubleKind][] = [
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
   ['SQLITE_FULL', 'disk_full'],
+  // No room for the shared memory of a WAL.
+  ['SQLITE_IOERR_SHMSIZE', 'disk_full'],
   ['SQLITE_IOERR', 'unavailable'],
   ['SQLITE_READONLY', 'unavailable'],
   ['SQLITE_CANTOPEN', 'unavailable'],

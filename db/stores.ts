@@ -161,9 +161,16 @@ export interface Healing {
   lastMessageAt: number | null;
   /** Generation of the session when the transcript was read. */
   generation: number;
-  /** A word for the session's flags. */
-  flag?: string;
+  /** An edit that the session's row has not seen: its number, and the id of the last row that it kept. */
+  edit?: LateEdit | null;
+  /** Words for the session's flags. */
+  flags?: readonly string[];
   now: number;
+}
+
+export interface LateEdit {
+  number: number;
+  fence: string | null;
 }
 
 export interface SearchHit {
@@ -225,9 +232,13 @@ export interface Settlement extends TurnEnd {
 export interface AdmissionStore {
   /**
    * AD1, AD2, AD5: idempotency, queue cap, lease and the row, in one transaction. With a cut the transcript is cut in the
-   * same step, if nothing of the session is open; a repeat cuts nothing.
+   * same step, if nothing of the session is open; a repeat cuts nothing. With a draft the session's own row is made in
+   * this step, if there is none and never was.
    */
-  admit(admission: NewAdmission, limits: { maxQueued: number; lease: LeaseRequest; cut?: Cut }): Promise<AdmitOutcome>;
+  admit(
+    admission: NewAdmission,
+    limits: { maxQueued: number; lease: LeaseRequest; cut?: Cut; draft?: NewSession },
+  ): Promise<AdmitOutcome>;
   /** Claims the head that the caller checked, or nothing (CL1): generation + 1, row `started`, the prompt's row. */
   claim(
     sessionId: string,

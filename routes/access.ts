@@ -13,6 +13,8 @@ declare module 'fastify' {
     public?: boolean;
     /** Answers whatever the Host is. */
     anyHost?: boolean;
+    /** Takes the token in its query as well: a browser cannot send headers with an upgrade. */
+    queryToken?: boolean;
     /** A stream: a foreign page must not open it, although it is a GET. */
     stream?: boolean;
   }
@@ -54,6 +56,8 @@ function readCookie(header: string | undefined, name: string): string | null {
 /** Whether a request bears the credential: in its header or in the cookie of a login. */
 export function isAuthorised(request: FastifyRequest, credentials: Credentials, now: number): boolean {
   if (!credentials.required) return true;
+  const { token } = request.query as { token?: unknown };
+  if (request.routeOptions.config.queryToken && typeof token === 'string') return credentials.isToken(token);
   const bearer = /^bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
   if (bearer !== undefined) return credentials.isToken(bearer.trim());
   const cookie = readCookie(request.headers.cookie, COOKIE_NAME);

@@ -77,13 +77,17 @@ export function createRunAnswer({ prompts, attach, registry, limits }: RunAnswer
     const { session_id: sessionId, run_id: runId, admission_id: admissionId } = admission;
     const subscriber = openSubscriber(reply, registry, limits, 'session');
     const completion = () => prompts.completion(sessionId, admissionId);
-    await endOnError(log, subscriber, () => attach({ sessionId, subscriber, cursor: null, only: runId, completion }));
+    const only = { runId, admissionId };
+    await endOnError(log, subscriber, () => attach({ sessionId, subscriber, cursor: null, only, completion }));
   }
 
   return async (admission: AdmissionView, form: RunForm, reply: FastifyReply): Promise<FastifyReply> => {
     if (form !== 'receipt') await prompts.assertFollowable(admission);
     if (form === 'end') return waitForEnd(admission, reply);
     if (form === 'receipt') return reply.code(202).send(accepted(admission));
+    // Behind the headers of a stream only an event could say so.
+    const reason = await prompts.whyWaits(admission);
+    if (reason !== null) return reply.code(202).send({ ...accepted(admission), reason });
     await streamRun(admission, reply);
     return reply;
   };

@@ -17,6 +17,7 @@ import { eventRoutes } from './events.ts';
 import { type ExportRoutesParts, exportRoutes } from './exports.ts';
 import { handleClientError, handleError, refuse } from './failures.ts';
 import { type ForeignGuardParts, guardForeignSessions } from './foreign.ts';
+import { type GatewayParts, gatewayRoutes, registerGateway } from './gateway/gateway.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
 import { watchMethods } from './methods.ts';
 import { modelRoutes } from './models.ts';
@@ -40,6 +41,10 @@ export interface ServerParts
   search: Search;
   projects: Projects;
   catalog: Pick<Catalog, 'list'>;
+  gateway: Omit<
+    GatewayParts,
+    'registry' | 'limits' | 'frameBytes' | 'sessions' | 'prompts' | 'stop' | 'requests' | 'edits' | 'fork' | 'version'
+  >;
   bodyBytes: number;
   /** Without a slash at its end; empty for the root. */
   basePath: string;
@@ -108,6 +113,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     referrerPolicy: { policy: 'no-referrer' },
   });
   await registerOpenApi(app, parts.version);
+  await registerGateway(app, parts.bodyBytes);
   const refuseOtherMethods = watchMethods(app);
   await app.register(
     async (api) => {
@@ -119,6 +125,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(editRoutes(parts));
       await api.register(exportRoutes(parts));
       await api.register(eventRoutes(parts));
+      await api.register(gatewayRoutes({ ...parts, ...parts.gateway, frameBytes: parts.bodyBytes }));
       await api.register(searchRoutes(parts.search));
       await api.register(projectRoutes(parts.projects));
       await api.register(modelRoutes(parts.catalog));

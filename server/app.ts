@@ -38,6 +38,9 @@ import { packageRoot, readVersion } from './installation.ts';
 import { createLeases } from './lease/leases.ts';
 import { isAlive, ownIdentity } from './lease/process-identity.ts';
 import { createAttach } from './live/attach.ts';
+import { createEventWindows } from './live/event-window.ts';
+import { createGatewaySessions } from './live/gateway-sessions.ts';
+import { createEnter } from './live/gateway-standing.ts';
 import { createOtherServers } from './live/other-servers.ts';
 import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
@@ -46,6 +49,7 @@ import { createForeignTurns } from './recovery/foreign-turn.ts';
 import { createJournalRetries } from './recovery/journal-retry.ts';
 import { createPruning } from './recovery/prune.ts';
 import { createRecovery } from './recovery/recovery.ts';
+import { rescuePlaces, rescueStateDb } from './recovery/rescue.ts';
 import { createBuiltinRunner } from './runners/builtin/runner.ts';
 import { createCatalog } from './runners/catalog.ts';
 import { configuredProviders } from './runners/configured.ts';
@@ -63,9 +67,11 @@ import { createImport } from './sessions/import.ts';
 import { createProjects } from './sessions/projects.ts';
 import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
+import { createSeed } from './sessions/seed.ts';
 import { createSessionLock } from './sessions/session-lock.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { createReadSettled } from './sessions/settled.ts';
+import { createWhyStuck } from './sessions/stuck.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
@@ -125,6 +131,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   if (theirs !== null) throw refuseForeign(theirs);
   await mkdir(config.home, { recursive: true, mode: 0o700 });
   const paths = createPaths(config.home);
+  const sidecars = createSidecarStore(paths);
+  await rescuePlaces({ paths, log });
+  await rescueStateDb({ paths, sidecars, now, sleep: (ms) => delay(ms), log });
   const state = await openStateDb({
     file: paths.stateDb,
     sleep: (ms) => delay(ms),
@@ -134,19 +143,22 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     now,
   });
   const stores = createSqliteStores(state, isAlive);
-  const sidecars = createSidecarStore(paths);
   const journals = createJournalStore(paths);
   const epoch = await stores.epochs.begin({ instanceId: newId(), process: process_, now: now() });
 
   const giveUp = new AbortController();
   let draining = false;
   const isDraining = (): boolean => draining;
+  const heartbeatS = overrides.heartbeatS ?? 10;
   const registry = createLiveRegistry({
     newRuntimeId: hex(4),
     now,
-    heartbeatS: overrides.heartbeatS ?? 10,
+    heartbeatS,
     watcher: {
-      came: () => others.came(),
+      came: () => {
+        others.came();
+        foreignWatch?.came();
+      },
       told: (sessionId, revision) => others.told(sessionId, revision),
     },
   });
@@ -190,7 +202,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   });
   const requests = createRequests({
     now,
-    newId,
+    newId: () => `srq-${hex(6)()}`,
     timeoutS: config.approvals.timeout,
     onChange: (sessionId) => onChange(sessionId, 'request'),
   });
@@ -210,6 +222,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         })
       : null;
   const ownSearch = createSearch(stores.messages);
+  const foreignWatch = foreign?.watch(registry) ?? null;
   const search = foreign ? foreign.search(ownSearch) : ownSearch;
   let url = '';
   const runner =
@@ -336,8 +349,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     persist,
     epoch,
     now,
-    onPaused: (sessionId) => {
+    onPaused: (sessionId, reason) => {
       completions.wakeAll();
+      registry.peek(sessionId)?.endWaiting(reason);
       onChange(sessionId, 'paused');
     },
     log,
@@ -397,6 +411,10 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     drain,
     leases,
     onAsked: () => others.asked(),
+    async letGo(sessionId) {
+      const held = gatewaySessions.bySession(sessionId);
+      if (held) await gatewaySessions.end(held, 'closed');
+    },
     lock,
     checkModel: (model) => {
       const target = catalog.resolve(model);
@@ -423,7 +441,17 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     newId,
     onChange,
   });
-  const prompts = createPrompts({ stores, admit, completions, registry, sessions, transcripts, isDraining });
+  const whyStuck = createWhyStuck(stores, registry);
+  const prompts = createPrompts({
+    stores,
+    admit,
+    completions,
+    registry,
+    sessions,
+    transcripts,
+    whyStuck,
+    isDraining,
+  });
   const edits = createEdits({
     stores,
     sessions,
@@ -433,6 +461,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     leases,
     lock,
     admit,
+    drain,
     reached,
     now,
     onChange,
@@ -442,6 +471,38 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const readSettled = foreignSessions ? foreignSessions.readSettled(ownSettled) : ownSettled;
   const makeCopy = createCopies({ stores, recovery, reached, now, newIdSuffix: hex(3), onChange });
   const prune = createPruning({ stores, journals, keepS: config.journal.keep_h * 3600, now, log });
+
+  const attach = createAttach({
+    admissions: stores.admissions,
+    journals,
+    registry,
+    epoch,
+    describe: (sessionId) => sessions.describe(sessionId),
+    takenBack: async (sessionId) => {
+      const ids = await stores.messages.inactiveIds(sessionId);
+      return new Set(ids.map(runOfPrompt).filter((runId) => runId !== null));
+    },
+    whyStuck,
+  });
+  const windows = createEventWindows();
+  const gatewaySessions = createGatewaySessions({
+    registry,
+    attach,
+    windows,
+    works: (sessionId) => drain.works(sessionId),
+    releaseLease: (live) => leases.releaseIdle(live),
+    graceS: config.live.orphan_reap_grace_s,
+    staleS: config.live.orphan_activity_stale_s,
+    idleS: config.live.idle_ttl_s,
+    most: config.live.max_sessions,
+    now,
+    newRuntimeId: hex(4),
+    newIdSuffix: hex(3),
+    log,
+  });
+  const fork = createFork({ readSettled, makeCopy });
+  const soon = (event: Promise<void>): Promise<void> =>
+    Promise.race([event, delay(PATIENCE_MS, undefined, { ref: false })]);
 
   const server = await createServer({
     log,
@@ -457,24 +518,14 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     sessions,
     prompts,
     edits,
-    fork: createFork({ readSettled, makeCopy }),
+    fork,
     exportSession: createExport({ readSettled }),
     importSession: createImport({ makeCopy }),
     assertOwn: foreignSessions?.assertOwn ?? null,
     stop,
     requests,
     registry,
-    attach: createAttach({
-      admissions: stores.admissions,
-      journals,
-      registry,
-      epoch,
-      describe: (sessionId) => sessions.describe(sessionId),
-      takenBack: async (sessionId) => {
-        const ids = await stores.messages.inactiveIds(sessionId);
-        return new Set(ids.map(runOfPrompt).filter((runId) => runId !== null));
-      },
-    }),
+    attach,
     search,
     projects: createProjects({ store: stores.projects, now, newId: hex(6), onChange }),
     catalog,
@@ -492,6 +543,33 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     uptimeSeconds: () => (performance.now() - startedAt) / 1000,
     now,
     requestTimeoutMs: overrides.requestTimeoutMs ?? 30_000,
+    gateway: {
+      live: gatewaySessions,
+      enter: createEnter({
+        sessions: gatewaySessions,
+        async read(sessionId, rows) {
+          if (!rows) return { session: await sessions.get(sessionId), rows: '' };
+          const page = await sessions.messages(sessionId, { limit: 100_000 });
+          return { session: page.session, rows: page.rows.toString() };
+        },
+        look: (sessionId) => others.look(sessionId),
+        pause: () => delay(2),
+      }),
+      windows,
+      seed: createSeed({ makeCopy, now, newRunId: newId }),
+      draftOf: ({ title, model, workspace, source }) => sessions.check({ title, model, workspace, source }),
+      async byTitle(title) {
+        const query = { limit: 200, cursor: null, archived: 'yes', q: title, project_id: null, source: null } as const;
+        const { sessions: found } = await sessions.list(query);
+        return found.find((one) => one.title === title)?.session_id ?? null;
+      },
+      assertOwn: foreignSessions?.assertOwn ?? (async () => {}),
+      claimed: (sessionId) => soon(drain.claimed(sessionId)),
+      turnEnded: (sessionId) => soon(drain.ended(sessionId)),
+      epoch: newId(),
+      heartbeatS,
+      newSocketId: hex(8),
+    },
   });
 
   const adopt = createAdoption({ stores, sidecars, recovery, now, onChange, log });
@@ -515,6 +593,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     draining = true;
     drain.stopClaiming();
     others.stop();
+    foreignWatch?.stop();
     const titled = titles.close();
     completions.wakeAll();
     if (pruning) clearInterval(pruning);

@@ -26,9 +26,15 @@ export interface HomeListing {
 /** Where backups are kept when nobody names another place. They are in no backup. */
 export const BACKUPS = 'backups';
 
-/** Not copied: the database, which has its own way, the copies of it before a migration, and what is being written. */
+/**
+ * Not copied: the database, which has its own way, the copies of it before a migration, those of a repair, which may hold what
+ * was deleted since, and what is being written.
+ */
 const isTransient = (name: string): boolean =>
-  name === BACKUPS || /^state\.db($|-(wal|shm|journal)$|\.before-schema-)/.test(name) || /\.tmp\.\d+\.\d+$/.test(name);
+  name === BACKUPS ||
+  /^state\.db($|-(wal|shm|journal)$|\.before-schema-)/.test(name) ||
+  /^doctor-\d{8}T\d{6}Z(-\d+)?$/.test(name) ||
+  /\.tmp\.\d+\.\d+$/.test(name);
 
 /** Lists what of a home is to be copied, in the order of names. */
 export async function listHome(home: string): Promise<HomeListing> {

@@ -1,5 +1,6 @@
 /** Durable replacement of a file, durable creation of a folder, durable removal (SC1). */
-import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /** Keeps temporary names of one process apart; a name, not state. */
@@ -96,7 +97,7 @@ export async function underFreeName<T>(wanted: string, make: (name: string) => P
  * @returns the new name
  */
 export async function moveAside(place: string, now: number): Promise<string> {
-  const isDirectory = (await stat(place)).isDirectory();
+  const isDirectory = (await lstat(place)).isDirectory();
   // A rename replaces what it finds, so the name is taken first, by something empty of the same kind.
   const [aside] = await underFreeName(`${place}.damaged-${Math.floor(now)}`, async (name) => {
     if (isDirectory) await mkdir(name, { mode: 0o700 });
@@ -110,6 +111,63 @@ export async function moveAside(place: string, now: number): Promise<string> {
   }
   await syncFolder(path.dirname(place));
   return aside;
+}
+
+/**
+ * Copies a file of which a part is damaged to `<name>.damaged-<time>`, over nothing. The file itself stays in its place.
+ * @param now epoch seconds
+ * @returns the name of the copy, which is durable
+ */
+export async function copyAside(file: string, now: number): Promise<string> {
+  const [aside] = await underFreeName(`${file}.damaged-${Math.floor(now)}`, async (name) => {
+    try {
+      await copyFile(file, name, constants.COPYFILE_EXCL);
+      await syncFile(name);
+    } catch (error) {
+      if (!isTaken(error)) await rm(name, { force: true });
+      throw error;
+    }
+  });
+  await syncFolder(path.dirname(file));
+  return aside;
+}
+
+async function syncFile(file: string): Promise<void> {
+  const handle = await open(file, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Moves aside what stands in the place of a folder and is none, under the time at which it was last changed.
+ * @returns its new name; null when there is nothing, or a folder
+ */
+export async function clearPlace(folder: string): Promise<string | null> {
+  const found = await lstat(folder).catch(nothingMissing);
+  // A link may lead to a folder elsewhere.
+  const meant = found?.isSymbolicLink() ? await stat(folder).catch(nothingMissing) : found;
+  return found && !meant?.isDirectory() ? await moveAside(folder, found.mtimeMs / 1000) : null;
+}
+
+function nothingMissing(error: unknown): null {
+  if (isMissing(error)) return null;
+  throw error;
+}
+
+/** What stands beside a file or folder of ours under its name: put aside, half written, or another program's copy of before. */
+const BESIDE = /^\.((damaged|torn)-\d+(-\d+)?|tmp\.\d+\.\d+|bak)$/;
+
+/** Removes what stands beside a place under its name, so that nothing of what was deleted stays. */
+export async function removeBeside(place: string): Promise<void> {
+  const [folder, base] = [path.dirname(place), path.basename(place)];
+  const names = (await readdir(folder).catch(nothingMissing)) ?? [];
+  for (const name of names) {
+    if (!name.startsWith(base) || !BESIDE.test(name.slice(base.length))) continue;
+    await rm(path.join(folder, name), { recursive: true, force: true });
+  }
 }
 
 const isTaken = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EEXIST';

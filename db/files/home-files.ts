@@ -36,7 +36,8 @@ export type SidecarLook =
   | { kind: 'missing' }
   | Unreadable
   | { kind: 'damaged'; reason: string }
-  | { kind: 'sound'; rows: number; repeatedIds: string[] };
+  /** `damage` says what stands among its rows and is no message. */
+  | { kind: 'sound'; rows: number; repeatedIds: string[]; damage: string | null };
 
 export type JournalLook =
   | { kind: 'missing' }
@@ -204,7 +205,7 @@ export function createHomeFiles(home: string): HomeFiles {
         }
       });
       if (typeof parsed === 'string') return { kind: 'damaged', reason: parsed };
-      return { kind: 'sound', rows, repeatedIds: [...repeated] };
+      return { kind: 'sound', rows, repeatedIds: [...repeated], damage: parsed.damage };
     },
 
     async journal(sessionId, runId) {

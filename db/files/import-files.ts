@@ -17,6 +17,8 @@ const MAX_FILES = 5_000;
 /** What stands where an import is asked for. */
 export type ImportPlace =
   | { kind: 'missing' }
+  /** A pipe, say. */
+  | { kind: 'neither' }
   | { kind: 'file'; beginning: Buffer; size: number }
   | { kind: 'folder'; stateDb: string | null; sidecars: string | null; base: string };
 
@@ -49,6 +51,7 @@ export async function lookAtImport(place: string): Promise<ImportPlace> {
   const stats = await statsOf(place);
   if (!stats) return { kind: 'missing' };
   if (!stats.isDirectory()) {
+    if (!stats.isFile()) return { kind: 'neither' };
     const handle = await open(place, 'r');
     try {
       const beginning = Buffer.alloc(16);
@@ -91,6 +94,8 @@ export async function sidecarsIn(folder: string): Promise<string[]> {
 /** A JSON file as its value; a string says why it is none. @throws the system's error */
 export async function readJson(file: string): Promise<{ value: unknown } | string> {
   const stats = await stat(file);
+  // A pipe would never end.
+  if (!stats.isFile()) return 'it is no file';
   if (stats.size > MAX_BYTES) return 'the file is too big';
   const text = await readFile(file, 'utf8');
   try {
@@ -101,16 +106,25 @@ export async function readJson(file: string): Promise<{ value: unknown } | strin
   }
 }
 
-/** The regular files of a folder; links and what is not a file are left out. */
-export async function filesIn(folder: string): Promise<SourceFile[]> {
+/**
+ * The regular files of a session's folder; links and what is not a file are left out.
+ * @param folder where each session has one
+ */
+export async function filesOf(folder: string, sessionId: string): Promise<SourceFile[]> {
+  const own = path.join(folder, sessionId);
+  if (!isSessionId(sessionId) || !(await isRealFolder(folder)) || !(await isRealFolder(own))) return [];
   const found: SourceFile[] = [];
-  for (const name of (await namesIn(folder)).slice(0, MAX_FILES)) {
-    const file = path.join(folder, name);
+  for (const name of (await namesIn(own)).slice(0, MAX_FILES)) {
+    const file = path.join(own, name);
     const stats = await lstat(file).catch(() => null);
     if (stats?.isFile()) found.push({ name, path: file, bytes: stats.size });
   }
   return found;
 }
+
+/** Whether a folder is there itself: a link may lead anywhere. */
+const isRealFolder = async (folder: string): Promise<boolean> =>
+  (await lstat(folder).catch(() => null))?.isDirectory() === true;
 
 /** A file that a row names by its path, if it lies below one of these folders and no link leads out of them. */
 export async function fileBelow(roots: readonly string[], file: string): Promise<SourceFile | null> {
@@ -128,8 +142,7 @@ export async function fileBelow(roots: readonly string[], file: string): Promise
 
 /** Run journals of a session there. */
 export async function journalsIn(folder: string, sessionId: string): Promise<{ runId: string; file: SourceFile }[]> {
-  if (!isSessionId(sessionId)) return [];
-  const files = await filesIn(path.join(folder, '_run_journal', sessionId));
+  const files = await filesOf(path.join(folder, '_run_journal'), sessionId);
   return files.flatMap((file) => {
     const runId = /^([0-9a-f]+)\.jsonl$/.exec(file.name)?.[1] ?? '';
     return isRunId(runId) ? [{ runId, file }] : [];

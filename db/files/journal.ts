@@ -11,7 +11,7 @@ import path from 'node:path';
 import type { RunEvent, StampedEvent, TerminalState } from '../../server/core/events.ts';
 import { type ForeignText, parseForeign } from '../../server/core/foreign-journal/records.ts';
 import { isRunId } from '../../server/core/ids.ts';
-import { isMissing, makeFolder, moveAside, syncFolder, underFreeName } from './atomic.ts';
+import { clearPlace, isMissing, makeFolder, moveAside, removeBeside, syncFolder, underFreeName } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 export interface JournalRecord {
@@ -163,12 +163,6 @@ async function isThere(place: string): Promise<boolean> {
   }
 }
 
-/** Makes a folder; what stands in its place and is none is moved aside. @param now epoch seconds */
-async function makePlace(folder: string, now: number): Promise<void> {
-  if ((await isThere(folder)) && !(await lstat(folder)).isDirectory()) await moveAside(folder, now);
-  await makeFolder(folder);
-}
-
 /** How `journalLine` begins a line. */
 const OURS = '{"version":2,';
 const SEQ = /"run_id":"[0-9a-f]{32}","seq":(\d+),/;
@@ -177,6 +171,7 @@ export function createJournalStore(paths: Paths): JournalStore {
   return {
     async create(sessionId, runId) {
       const file = paths.journal(sessionId, runId);
+      await clearPlace(path.dirname(file));
       await makeFolder(path.dirname(file));
       const handle = await open(file, 'wx', 0o600);
       try {
@@ -212,7 +207,8 @@ export function createJournalStore(paths: Paths): JournalStore {
 
     async reopen(sessionId, runId, read, now) {
       const file = paths.journal(sessionId, runId);
-      await makePlace(path.dirname(file), now);
+      await clearPlace(path.dirname(file));
+      await makeFolder(path.dirname(file));
       // What we did not write is never written to (JO5): it is moved out of the way, like what is no file at all.
       const isOurs = read !== null && read.records[0]?.line.startsWith(OURS) !== false;
       if (!isOurs && (await isThere(file))) await moveAside(file, now);
@@ -231,6 +227,7 @@ export function createJournalStore(paths: Paths): JournalStore {
 
     async removeAll(sessionId) {
       await rm(paths.journals(sessionId), { recursive: true, force: true });
+      await removeBeside(paths.journals(sessionId));
     },
   };
 }

@@ -6,6 +6,8 @@ export interface Paths {
   home: string;
   stateDb: string;
   sessions: string;
+  /** Those of the home, each behind the one that it is in. */
+  folders: readonly string[];
   sidecar(sessionId: string): string;
   /** Folder of the files that a session was given. */
   attachments(sessionId: string): string;
@@ -29,6 +31,7 @@ export function createPaths(home: string, sessions = path.join(home, 'sessions')
     home,
     stateDb: path.join(home, 'state.db'),
     sessions,
+    folders: [sessions, path.join(sessions, '_run_journal'), path.join(home, 'attachments')],
     sidecar: (id) => path.join(sessions, `${session(id)}.json`),
     attachments: (id) => path.join(home, 'attachments', session(id)),
     journals,

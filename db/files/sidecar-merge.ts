@@ -26,6 +26,8 @@ export interface Merged {
   namedAt: Uint32Array;
   /** From where on the rows are in the sidecar alone. */
   missingFrom: number;
+  /** Where rows stand that only the state DB has. */
+  added: Uint32Array;
   /** Ids of markers that a late answer supersedes. */
   inactive: string[];
 }
@@ -44,7 +46,7 @@ export function mergeRows(all: readonly RawRow[], state: readonly RawRow[], rule
     hash,
     rules.taken,
   );
-  const [unnamed, namedAt]: [number[], number[]] = [[], []];
+  const [unnamed, namedAt, added]: [number[], number[], number[]] = [[], [], []];
   const packer = createPacker();
   const text = createRowText(placed.length * 512);
   let missingFrom = 0;
@@ -56,6 +58,7 @@ export function mergeRows(all: readonly RawRow[], state: readonly RawRow[], rule
       namedAt.push(at);
     }
     if (stateRow) missingFrom = at + 1;
+    if (stateRow && place.twin === null) added.push(at);
     const same = place.source === 'sidecar' ? found[place.index]! : null;
     if (same && isPlain(same) && foundId(same) === id) add(same, id, JSON.stringify(same));
     else if (place.source === 'state') add(toDisplay(place.row, id), id);
@@ -74,6 +77,7 @@ export function mergeRows(all: readonly RawRow[], state: readonly RawRow[], rule
     unnamed: new Float64Array(unnamed),
     namedAt: new Uint32Array(namedAt),
     missingFrom,
+    added: new Uint32Array(added),
     inactive,
   };
 

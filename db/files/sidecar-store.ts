@@ -9,8 +9,9 @@ import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { isSessionId } from '../../server/core/ids.ts';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import { isMissing, makeFolder, moveAside, replaceFile } from './atomic.ts';
+import { copyAside, isMissing, makeFolder, moveAside, removeBeside, replaceFile } from './atomic.ts';
 import type { Paths } from './paths.ts';
+import { openPlainFile } from './plain-file.ts';
 import { type FileIdentity, identityOf, type MergeSource, type ReadJob } from './sidecar-jobs.ts';
 import { type Merged, type MergeRules, mergeRows } from './sidecar-merge.ts';
 import { type FoundRow, type SidecarRow, toSidecarRow, unpack } from './sidecar-rows.ts';
@@ -31,7 +32,8 @@ export { type FileIdentity, type FoundRow, type Sidecar, type SidecarHeader, typ
 export type SidecarRead =
   | { kind: 'missing' }
   | { kind: 'damaged'; reason: string; identity: FileIdentity }
-  | { kind: 'found'; sidecar: Sidecar<FoundRow>; identity: FileIdentity };
+  /** `damage` says what stands among its rows and is no message; null in a sound file. */
+  | { kind: 'found'; sidecar: Sidecar<FoundRow>; identity: FileIdentity; damage: string | null };
 
 export interface SidecarStore {
   /** Identity of the file now, or null when there is none. */
@@ -44,11 +46,19 @@ export interface SidecarStore {
   readHeader(sessionId: string): Promise<SidecarHeader | null>;
   /** Replaces the file (SC1, SC2). Returns its new identity. */
   save(sessionId: string, sidecar: Sidecar): Promise<FileIdentity>;
-  /** The same, but only over the file of this identity, or over none: null, and nothing replaced, when it is another. */
-  saveOver(sessionId: string, sidecar: Sidecar, expected: FileIdentity | null): Promise<FileIdentity | null>;
+  /**
+   * The same, but only over the file of this identity, or over none: null, and nothing replaced, when it is another.
+   * @param copiedAt epoch seconds; given, a copy of the file that is replaced is kept as `<name>.damaged-<time>`
+   */
+  saveOver(
+    sessionId: string,
+    sidecar: Sidecar,
+    expected: FileIdentity | null,
+    copiedAt?: number,
+  ): Promise<FileIdentity | null>;
   /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
-  /** Removes the file, and the files that the session was given. */
+  /** Removes the file with all that was put aside of it, and the files that the session was given. */
   remove(sessionId: string): Promise<void>;
   /** Makes one list of rows of other programs, on either side; of many rows away from this thread. */
   merge(sessionId: string, input: MergeInput): Promise<MergedRows>;
@@ -73,6 +83,7 @@ export interface MergedRows extends Omit<Merged, 'rows' | 'unnamed' | 'namedAt'>
 }
 
 const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
+const isForbidden = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EACCES';
 
 export interface SidecarStoreOptions {
   /** The thread for long transcripts failed, and its work is done in this one. */
@@ -136,13 +147,15 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
         const job = await readFound(sessionId, meanwhile);
         if (job.kind === 'damaged') return job;
         const { sidecar, identity } = job;
-        const { header, tail } = sidecar;
-        return { kind: 'found', sidecar: toSidecar(header, unpack(sidecar.rows), lazyTail(tail)), identity };
+        const { header, tail, damage } = sidecar;
+        return { kind: 'found', sidecar: toSidecar(header, unpack(sidecar.rows), lazyTail(tail)), identity, damage };
       } catch (error) {
         if (isMissing(error)) return { kind: 'missing' };
-        if (!isFolder(error)) throw error;
+        // What this user may not read, in a folder of its own, is moved aside like what nobody can read.
+        if (!isFolder(error) && !isForbidden(error)) throw error;
         const identity = identityOf(await stat(paths.sidecar(sessionId)));
-        return { kind: 'damaged', reason: 'there is a folder in its place', identity };
+        const reason = isFolder(error) ? 'there is a folder in its place' : 'it may not be read';
+        return { kind: 'damaged', reason, identity };
       }
     },
 
@@ -162,7 +175,8 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
     async readHeader(sessionId) {
       const file = paths.sidecar(sessionId);
       try {
-        const handle = await open(file, 'r');
+        const handle = await openPlainFile(file);
+        if (!handle) return null;
         try {
           const chunks: Buffer[] = [];
           let size = 0;
@@ -189,20 +203,26 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
           await handle.close();
         }
       } catch (error) {
-        if (isMissing(error) || isFolder(error)) return null;
+        if (isMissing(error) || isFolder(error) || isForbidden(error)) return null;
         throw error;
       }
     },
 
     save: async (sessionId, sidecar) => (await replace(sessionId, sidecar))!,
 
-    saveOver: (sessionId, sidecar, expected) =>
-      replace(sessionId, sidecar, async () => (await identityNow(sessionId)) === expected),
+    saveOver: (sessionId, sidecar, expected, copiedAt) =>
+      replace(sessionId, sidecar, async () => {
+        if ((await identityNow(sessionId)) !== expected) return false;
+        // Only now, when the new file is complete: a save that fails for want of room leaves no copies behind.
+        if (copiedAt !== undefined) await copyAside(paths.sidecar(sessionId), copiedAt);
+        return true;
+      }),
 
     moveAside: (sessionId, now) => moveAside(paths.sidecar(sessionId), now),
 
     async remove(sessionId) {
       await rm(paths.sidecar(sessionId), { force: true });
+      await removeBeside(paths.sidecar(sessionId));
       await rm(paths.attachments(sessionId), { recursive: true, force: true });
     },
 

@@ -29,6 +29,8 @@ export interface SidecarHeader {
   pending_user_source: string | null;
   /** Number of the edit that these rows have seen. */
   edit_number: number;
+  /** Id of the last row that it kept; null when it kept none. */
+  edit_fence?: string | null;
   message_count: number;
   [other: string]: unknown;
 }
@@ -54,6 +56,8 @@ export interface ParsedSidecar {
   header: SidecarHeader;
   rows: PackedRows;
   tail: TailText;
+  /** What stands among the rows and is no message, in words: it is left out here. Null in a sound file. */
+  damage: string | null;
 }
 
 const MESSAGES_KEY = '\n  "messages": [';
@@ -65,7 +69,8 @@ const ROW = Buffer.from(`${BEGIN}{`);
 const END = '\n  ]';
 
 /**
- * Parses the bytes of a sidecar; a string says why they are none.
+ * Parses the bytes of a sidecar; a string says why they are none. Something among the rows that is no message costs the
+ * others nothing.
  * @param onRaw is given each row's value, in order
  */
 export function parseSidecar(
@@ -136,13 +141,13 @@ export function parseWhole(
   const packer = createPacker();
   const add = createAdd(packer);
   const rows = createRowText(text.length);
-  for (const [place, row] of messages.entries()) {
-    if (!isRow(row)) return `row ${place} is not a message`;
-    add(row, rows.add(JSON.stringify(row)));
-  }
-  onRaw?.(messages);
+  const sound = messages.filter(isRow);
+  for (const row of sound) add(row, rows.add(JSON.stringify(row)));
+  onRaw?.(sound);
   const packed = packer.done(rows.bytes.subarray(0, rows.end));
-  return { header, rows: packed, tail: tailOf(Object.fromEntries(fields.slice(at + 1))) };
+  const bad = messages.findIndex((row) => !isRow(row));
+  const damage = bad < 0 ? null : `row ${bad} is not a message`;
+  return { header, rows: packed, tail: tailOf(Object.fromEntries(fields.slice(at + 1))), damage };
 }
 
 /** A file that has its rows on lines of their own; null when it has not, or is damaged. */
@@ -181,7 +186,7 @@ function parseLines(sessionId: string, bytes: Buffer, onRaw?: (rows: readonly Ra
   // A copy in memory of its own, which can be handed over, and without what stands around the rows.
   const lines = createRowText(end - begin);
   lines.bytes.set(bytes.subarray(begin, end));
-  return { header, rows: packer.done(lines.bytes), tail: tailOf(tail) };
+  return { header, rows: packer.done(lines.bytes), tail: tailOf(tail), damage: null };
 }
 
 const [NEWLINE, COMMA, BRACKET] = [10, 44, 93];

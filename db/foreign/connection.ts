@@ -3,7 +3,8 @@
  * writing, and no file is made beside it.
  *
  * A database with a WAL can only be read in its place while both `-wal` and `-shm` are there, as they are while its
- * program runs; otherwise SQLite would make them. Then a private copy is read instead, until the original changes.
+ * program runs; otherwise SQLite would make them. Then a private copy is read instead, until the original changes. So is
+ * one whose program died in the middle of a write.
  */
 import Database from 'better-sqlite3';
 import {
@@ -59,6 +60,8 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
   let opening: Promise<Opened | null> | null = null;
   let closed = false;
   let connections = 0;
+  /** Whether it was locked for longer than anybody should wait: then nobody waits until it can be read again. */
+  let staysLocked = false;
 
   const drop = async (): Promise<void> => {
     const gone = opened;
@@ -84,10 +87,10 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
     try {
       opened = openAt(file, place.file, connections);
     } catch (error) {
-      // The shared memory may be another user's: what is committed can be read all the same.
-      if (!inUse || !(error instanceof Database.SqliteError) || !/^SQLITE_(CANTOPEN|READONLY)/.test(error.code)) {
-        throw error;
-      }
+      // The shared memory may be another user's, or a write was never finished, which only a writer may take back: what is
+      // committed can be read all the same.
+      const code = error instanceof Database.SqliteError ? error.code : '';
+      if (!(inUse ? /^SQLITE_(CANTOPEN|READONLY)/ : /^SQLITE_READONLY/).test(code)) throw error;
       return openCopy(place);
     }
     return opened;
@@ -98,7 +101,7 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
     // Its program has just begun or ended: the next step finds it as it is then.
     if (copy === null) throw new StorageTrouble('busy', null);
     try {
-      if (place.hasWal) foldWal(copy);
+      settle(copy);
       opened = { ...openAt(copy, place.file!, connections), copyOf: place.state, copy };
     } finally {
       // Open it stays readable; and whatever ends this process leaves nothing behind.
@@ -117,12 +120,15 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
   async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await attempt();
+        const made = await attempt();
+        staysLocked = false;
+        return made;
       } catch (error) {
         // Tables of a make that nobody here has seen are as good as none.
         const kind = storageTroubleKind(error) ?? (error instanceof Database.SqliteError ? 'unavailable' : null);
         if (kind === null) throw error;
-        if (kind !== 'busy' || tries >= TRIES) throw new StorageTrouble(kind, error);
+        if (kind === 'busy' && tries >= TRIES) staysLocked = true;
+        if (kind !== 'busy' || staysLocked) throw new StorageTrouble(kind, error);
       }
       await sleep(PAUSE_MS);
     }
@@ -150,8 +156,8 @@ export function createForeignConnection({ file, copies, sleep }: ForeignConnecti
   };
 }
 
-/** Puts the WAL of a copy of ours into it, so that the copy can be read without one. */
-function foldWal(copy: string): void {
+/** Puts the WAL of a copy of ours into it, or takes back what its journal says, so that the copy can be read alone. */
+function settle(copy: string): void {
   const sqlite = new Database(copy, { timeout: 0 });
   try {
     sqlite.pragma('journal_mode = DELETE');

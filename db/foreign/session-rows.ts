@@ -61,10 +61,10 @@ function statementOf({ columns }: OpenForeign, where: string): string {
     FROM sessions s ${parent} WHERE ${where}`;
 }
 
-/** @returns null for a row that no address can name */
-function toSummary(values: Values): StateSummary | null {
+/** @returns null for a row whose id is none */
+function toSummary(values: Values, isId: (id: string) => boolean): StateSummary | null {
   const id = values.id;
-  if (typeof id !== 'string' || !isSessionId(id)) return null;
+  if (typeof id !== 'string' || !isId(id)) return null;
   const source = textIn(values.source) ?? 'cli';
   const started = numberIn(values.started_at) ?? numberIn(values.newest) ?? 0;
   const newest = numberIn(values.newest);
@@ -122,7 +122,11 @@ function markersOf(config: unknown): Set<string> {
   }
 }
 
-export async function readSummaries(connection: ForeignConnection): Promise<StateSummary[]> {
+/** @param isId which ids count: by default those that an address can name */
+export async function readSummaries(
+  connection: ForeignConnection,
+  isId: (id: string) => boolean = isSessionId,
+): Promise<StateSummary[]> {
   const found: StateSummary[] = [];
   for (let after: number | null = 0; after !== null; ) {
     const from: number = after;
@@ -131,7 +135,7 @@ export async function readSummaries(connection: ForeignConnection): Promise<Stat
       return db.prepare(`${statementOf(db, 's.rowid > ?')} ORDER BY s.rowid LIMIT ${STEP}`).all(from) as Values[];
     });
     for (const row of rows ?? []) {
-      const summary = toSummary(row);
+      const summary = toSummary(row, isId);
       if (summary) found.push(summary);
     }
     after = rows && rows.length === STEP ? (rows.at(-1)!.row as number) : null;
@@ -144,5 +148,5 @@ export async function readSummary(connection: ForeignConnection, sessionId: stri
   const row = await connection.use((db) =>
     db.columns.sessions.has('id') ? (db.prepare(statementOf(db, 's.id = ?')).get(sessionId) as Values) : null,
   );
-  return row ? toSummary(row) : null;
+  return row ? toSummary(row, isSessionId) : null;
 }

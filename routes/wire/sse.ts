@@ -7,6 +7,7 @@ import type { FastifyReply } from 'fastify';
 import type { LiveEvent } from '../../server/live/live-event.ts';
 import type { CloseReason, Sink } from '../../server/live/subscriber.ts';
 import { SHUTDOWN_GRACE_MS } from '../connections.ts';
+import { whenDrained } from './drained.ts';
 
 /** How the `id:` line names a place: on a stream of one session, or on one of many. */
 export type IdForm = 'session' | 'many';
@@ -54,19 +55,7 @@ export function createSseSink(response: ServerResponse, form: IdForm): Sink {
       for (const event of events) text += sseFrame(event, form);
       return response.write(text);
     },
-    drained() {
-      if (response.destroyed || !response.writableNeedDrain) return Promise.resolve();
-      return new Promise((resolve) => {
-        const done = (): void => {
-          response.off('drain', done);
-          response.off('close', done);
-          resolve();
-        };
-        response.on('drain', done);
-        // A reader that leaves while its socket is full never drains.
-        response.on('close', done);
-      });
-    },
+    drained: () => whenDrained(response),
     close(reason: CloseReason) {
       if (reason === 'overflow' || reason === 'send_deadline') {
         response.destroy();

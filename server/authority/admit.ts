@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
-import type { AdmitOutcome, Cut, NewAdmission, Stores } from '../../db/stores.ts';
+import type { AdmitOutcome, Cut, NewAdmission, NewSession, Stores } from '../../db/stores.ts';
 import type { Admission, Mode } from '../core/terms.ts';
 import { utf8Length, wellFormed } from '../core/text.ts';
 import { AppError } from '../errors.ts';
 import type { Leases } from '../lease/leases.ts';
-import { notOwned } from '../lease/not-owned.ts';
+import { notOwned, unlessElsewhere } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import type { Drain } from './drain.ts';
@@ -23,6 +23,15 @@ export interface Submission {
   requestId: string | null;
   principalId: string;
   retry?: Retry;
+  /** What the session is stored with, in the same step: for one that has no row before its first prompt. */
+  draft?: Draft;
+}
+
+export interface Draft {
+  title: string | null;
+  model: string | null;
+  workspace: string | null;
+  source: string;
 }
 
 /** What makes a prompt a retry (ED3). */
@@ -83,7 +92,7 @@ export function createAdmit(parts: AdmitParts): Admit {
   }
 
   return async (submission) => {
-    const { sessionId, attachments, mode, retry } = submission;
+    const { sessionId, attachments, mode, retry, draft } = submission;
     const text = wellFormed(submission.text);
     checkPayload(text, attachments, mode);
     const input: NewAdmission = {
@@ -102,9 +111,14 @@ export function createAdmit(parts: AdmitParts): Admit {
     const release = registry.hold(sessionId);
     try {
       const lease = leases.request(registry.open(sessionId));
-      const limits = { maxQueued: parts.maxQueued, lease, ...(retry && { cut: retry.cut }) };
+      const limits = {
+        maxQueued: parts.maxQueued,
+        lease,
+        ...(retry && { cut: retry.cut }),
+        ...(draft && { draft: newSession(sessionId, draft, input.now) }),
+      };
       const outcome = await admitOnce(input, limits);
-      const admission = admitted(outcome, sessionId);
+      const admission = await admitted(outcome, sessionId, leases);
       // A repeat of its own ids is no repeat: the first try of this very write had happened after all.
       if (admission.admission_id === input.admission_id) {
         parts.reached('admitted');
@@ -140,7 +154,19 @@ const digestOf = (text: string, attachments: readonly string[], mode: Mode): str
 /** A retry says no text of its own, and after it another prompt may be the last one: all retries are the same. */
 const RETRY_DIGEST = sha256('retry');
 
-function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
+/** Whether an admission is that of a retry. */
+export const isRetry = ({ digest }: Admission): boolean => digest === RETRY_DIGEST;
+
+const newSession = (session_id: string, draft: Draft, now: number): NewSession => ({
+  session_id,
+  ...draft,
+  project_id: null,
+  now,
+  create_key: null,
+  create_digest: null,
+});
+
+async function admitted(outcome: AdmitOutcome, sessionId: string, leases: Leases): Promise<Admission> {
   switch (outcome.kind) {
     case 'admitted':
     case 'repeat':
@@ -150,9 +176,9 @@ function admitted(outcome: AdmitOutcome, sessionId: string): Admission {
     case 'conflict':
       throw new AppError('admission_conflict');
     case 'queue_full':
-      throw new AppError('queue_full');
     case 'session_busy':
     case 'unknown_execution':
+      throw await unlessElsewhere(outcome.kind, sessionId, leases);
     case 'revision_conflict':
       throw new AppError(outcome.kind);
     case 'capacity':

@@ -27,7 +27,8 @@ export interface DrainParts {
   persist: Persist;
   epoch: number;
   now(): number;
-  onPaused(sessionId: string): void;
+  /** The queue does not move for now: who waits is told why. */
+  onPaused(sessionId: string, reason: string): void;
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
@@ -38,6 +39,10 @@ export interface Drain {
   wake(sessionId: string): void;
   /** Resolves when the session's task has ended, its next run has begun, or its head is being checked. */
   begun(sessionId: string): Promise<void>;
+  /** Resolves when the session's task has ended or its next run has begun: what was accepted is claimed then, or waits. */
+  claimed(sessionId: string): Promise<void>;
+  /** Whether something is done in this session, or is about to be. */
+  works(sessionId: string): boolean;
   /**
    * Stops the run of the head that is being checked as soon as it has begun, and no other (CL6): a check may take long,
    * and who presses stop does not wait for it.
@@ -63,6 +68,8 @@ interface Task {
   head: { admissionId: string; stopped: boolean } | null;
   /** Told when a run begins or the check of its prompt does. */
   begun: (() => void)[];
+  /** Told when a run begins. */
+  claimed: (() => void)[];
 }
 
 export function createDrain(parts: DrainParts): Drain {
@@ -72,6 +79,10 @@ export function createDrain(parts: DrainParts): Drain {
 
   const tellBegun = (task: Task): void => {
     for (const tell of task.begun.splice(0)) tell();
+  };
+
+  const tellClaimed = (task: Task): void => {
+    for (const tell of task.claimed.splice(0)) tell();
   };
 
   /** Takes the head and runs it; false when there is nothing more to do for now. */
@@ -91,7 +102,11 @@ export function createDrain(parts: DrainParts): Drain {
       return false;
     }
     const head = headOf(session.open);
-    if (head.kind !== 'queued') return false;
+    if (head.kind !== 'queued') {
+      const isWaiting = session.open.some((one) => one.status === 'queued');
+      if (head.kind === 'blocked' && head.by === 'unknown' && isWaiting) parts.onPaused(sessionId, 'unknown_execution');
+      return false;
+    }
     if ((await persist('lease', () => leases.acquire(live))) !== 'granted') return false;
     const admission = await read('read the head', () => stores.admissions.get(sessionId, head.admissionId));
     if (admission?.status !== 'queued') return true;
@@ -100,9 +115,10 @@ export function createDrain(parts: DrainParts): Drain {
     const verdict = await parts.check(admission);
     if (stopped) return false;
     if (verdict !== 'ok') {
+      if (task.again) return true; // Somebody has asked again since: this verdict is not the last word.
       live.paused = verdict.reason;
       log.warn({ session_id: sessionId, admission_id: admission.admission_id, reason: verdict.reason }, 'queue paused');
-      parts.onPaused(sessionId);
+      parts.onPaused(sessionId, verdict.reason);
       return false;
     }
     live.paused = null;
@@ -125,6 +141,7 @@ export function createDrain(parts: DrainParts): Drain {
     if (task.head.stopped) run.stop.abort();
     task.head = null;
     tellBegun(task);
+    tellClaimed(task);
     await parts.runTurn(live, run, claim.fence, claim.admission);
     return true;
   }
@@ -147,19 +164,23 @@ export function createDrain(parts: DrainParts): Drain {
       if (!(error instanceof GaveUp)) {
         log.error({ err: error, session_id: sessionId }, 'the drain of a session failed');
         registry.open(sessionId).paused = 'internal'; // Nobody waits for what does not move.
-        parts.onPaused(sessionId);
+        parts.onPaused(sessionId, 'internal');
       }
     } finally {
       tasks.delete(sessionId);
       tellBegun(task);
+      tellClaimed(task);
       release();
     }
   }
 
   const wake = (sessionId: string): void => {
     if (stopped || tasks.has(sessionId)) return;
-    const task: Task = { again: false, head: null, begun: [], done: Promise.resolve() };
+    const task: Task = { again: false, head: null, begun: [], claimed: [], done: Promise.resolve() };
     tasks.set(sessionId, task);
+    // It is asked again: what it was refused for before is told to nobody who comes now.
+    const live = registry.peek(sessionId);
+    if (live) live.paused = null;
     task.done = work(sessionId, task);
   };
 
@@ -177,6 +198,14 @@ export function createDrain(parts: DrainParts): Drain {
       if (!task || task.head || registry.peek(sessionId)?.run) return;
       await new Promise<void>((resolve) => task.begun.push(resolve));
     },
+
+    async claimed(sessionId) {
+      const task = tasks.get(sessionId);
+      if (!task || registry.peek(sessionId)?.run) return;
+      await new Promise<void>((resolve) => task.claimed.push(resolve));
+    },
+
+    works: (sessionId) => tasks.has(sessionId),
 
     stopHead(sessionId) {
       const head = tasks.get(sessionId)?.head;

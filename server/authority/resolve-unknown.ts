@@ -93,7 +93,7 @@ export function createResolveUnknown(parts: ResolveUnknownParts): ResolveUnknown
     const ending = admission.last_seq === null ? await endingOf(admission) : null;
     const tell = async (): Promise<void> => {
       // Without awaiting: readers that catch up from here on find it in the journal, those that are live get it now.
-      if (ending) registry.peek(sessionId)?.publishRun([runLiveEvent(ending.sealed)]);
+      registry.peek(sessionId)?.publishEnd(admission.generation!, ending && runLiveEvent(ending.sealed));
       await saveSidecar(sessionId, ending);
       parts.onResolved(sessionId, admissionId);
     };

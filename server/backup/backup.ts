@@ -100,16 +100,23 @@ async function checkHome(home: string): Promise<void> {
 
 /** Where the archive goes. */
 async function targetOf(home: string, to: string | null, now: number): Promise<string> {
-  const time = new Date(now * 1000).toISOString().slice(0, 19).replaceAll(':', '-');
-  const name = `turnkeep-${time}Z.tar.gz`;
-  if (to === null) return path.join(home, BACKUPS, name);
-  const isFolder = to.endsWith(path.sep) || /folder$/.test(await placeAt(to));
-  const target = await realPlace(isFolder ? path.join(to, name) : to);
+  const isFolder = to?.endsWith(path.sep) || (to !== null && /folder$/.test(await placeAt(to)));
+  if (to === null) return freeName(path.join(home, BACKUPS), now);
+  const target = await realPlace(isFolder ? await freeName(to, now) : to);
   if (isWithin(home, target) && !isWithin(path.join(home, BACKUPS), target)) {
     throw new CommandError(`${target} lies in the home itself: choose ${path.join(home, BACKUPS)} or another place.`);
   }
   if ((await placeAt(target)) === 'nothing') return target;
   throw new CommandError(`${target} is there already, and a backup takes no other file's place: choose another name.`);
+}
+
+/** A name by the time, of which another backup may have been made in the same second, or before a clock was set back. */
+async function freeName(folder: string, now: number): Promise<string> {
+  const time = new Date(now * 1000).toISOString().slice(0, 19).replaceAll(':', '-');
+  for (let n = 0; ; n += 1) {
+    const name = path.join(folder, `turnkeep-${time}Z${n === 0 ? '' : `-${n}`}.tar.gz`);
+    if ((await placeAt(name)) === 'nothing') return name;
+  }
 }
 
 /** Copies everything into a folder, in the order that makes it one moment. */

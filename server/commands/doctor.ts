@@ -1,9 +1,11 @@
 /** `turnkeep doctor`: examines a home, and with `--repair` mends what is safe to mend (DR1 to DR6). */
 import { parseArgs } from 'node:util';
 import { readKnownSchema } from '../../db/doctor-schema.ts';
-import { createHomeCopies } from '../../db/files/home-copies.ts';
+import { createHomeCopies, stampOf } from '../../db/files/home-copies.ts';
 import { createHomeFiles } from '../../db/files/home-files.ts';
 import { createPaths } from '../../db/files/paths.ts';
+import { createSidecarStore } from '../../db/files/sidecar-store.ts';
+import { type StorageTroubleKind, storageTroubleKind } from '../../db/storage-trouble.ts';
 import { ConfigError, loadConfig, resolveHome } from '../config.ts';
 import { type ExaminationParts, examine } from '../doctor/examine.ts';
 import { type Finding, isProblem } from '../doctor/finding.ts';
@@ -29,6 +31,11 @@ Exit code: 0 all is well, 1 there are warnings or errors (with --repair: some ar
 
 /** The exit code of a home that cannot be examined. */
 const CANNOT = 2;
+const STORAGE: Record<StorageTroubleKind, string> = {
+  busy: 'the state DB is locked by another program: end that one, then try again.',
+  disk_full: 'the disk is full: make room, then try again. What was not repaired is as it was.',
+  unavailable: 'the home cannot be read or written: see that the disk works and that the files are yours.',
+};
 /** Each round may show what the one before had hidden: rows of a database whose pages are sound again. */
 const ROUNDS = 3;
 const DEFAULT_KEEP_H = 24;
@@ -75,6 +82,7 @@ async function run(args: readonly string[], terminal: Terminal, env: NodeJS.Proc
       await checkMayRepair(parts, outcome);
       const repairs: { code: string; message: string }[] = [];
       const copies = createHomeCopies(home, stampOf(now));
+      const headerOf = createSidecarStore(createPaths(home)).readHeader;
       const done = (code: string, message: string): void => {
         repairs.push({ code, message });
         say(repairLine(message));
@@ -85,7 +93,11 @@ async function run(args: readonly string[], terminal: Terminal, env: NodeJS.Proc
         // What was tried and did not help is left to a person.
         if (wanted === '[]' || wanted === tried) break;
         tried = wanted;
-        const sentence = await repair({ copies, stateDb, known, now, done }, outcome.findings, outcome.canBeAsked);
+        const sentence = await repair(
+          { copies, stateDb, known, headerOf, now, done },
+          outcome.findings,
+          outcome.canBeAsked,
+        );
         if (sentence !== null) {
           if (round === 0) await copies.discard();
           throw new CommandError(sentence, CANNOT);
@@ -105,6 +117,10 @@ async function run(args: readonly string[], terminal: Terminal, env: NodeJS.Proc
       terminal.out(`${summaryLine(summaryOf(findings))}\n`);
     }
     return findings.some(isProblem) ? 1 : 0;
+  } catch (error) {
+    const kind = storageTroubleKind(error);
+    if (kind === null || error instanceof CommandError) throw error;
+    throw new CommandError(`${STORAGE[kind]} (${(error as Error).message})`, CANNOT);
   } finally {
     progress.clear();
   }
@@ -204,6 +220,3 @@ function progressOf({ err, isPerson }: Terminal): { show(text: string): void; cl
   };
   return { show, clear };
 }
-
-/** A time as it stands in a name: `20260102T030405Z`. */
-const stampOf = (now: number): string => `${new Date(now * 1000).toISOString().replaceAll(/[-:]/g, '').slice(0, 15)}Z`;

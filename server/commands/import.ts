@@ -12,7 +12,7 @@ import { createImportStore } from '../../db/import-store.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import { type Config, ConfigError, loadConfig, resolveHome } from '../config.ts';
 import { importHome } from '../import/import-home.ts';
-import { hasProblems, reportText } from '../import/report.ts';
+import { hasProblems, isNothing, reportText } from '../import/report.ts';
 import { openSource } from '../import/source.ts';
 import { isAlive, ownIdentity } from '../lease/process-identity.ts';
 import { createCatalog } from '../runners/catalog.ts';
@@ -79,6 +79,7 @@ async function run(
     // The one that is being written when a signal comes is finished.
     const report = await interruptible((signal) => imported(flags, env, parts, signal, draw.show));
     draw.clear();
+    if (isNothing(report)) throw new CommandError(`${flags.place} holds no conversations.`, EXIT.cannot);
     terminal.out(flags.json ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
     if (report.interrupted) return EXIT.interrupted;
     return hasProblems(report) ? EXIT.problems : 0;
@@ -105,7 +106,8 @@ async function imported(
   const source = await openSource(flags.place, { copies, sleep });
   if (typeof source === 'string') throw new CommandError(source, EXIT.cannot);
   try {
-    if (source.home === (await realOr(home))) {
+    const ours = await realOr(home);
+    if (ours !== null && (source.home === ours || source.home === createPaths(ours).sessions)) {
       throw new CommandError(`${flags.place} is this home itself: there is nothing to be imported.`, EXIT.cannot);
     }
     if (!check) await makeFolder(home);
@@ -226,7 +228,7 @@ function progressOf({ err, isPerson }: Terminal): { show(done: number, of: numbe
       if (!isPerson) return;
       const share = of === 0 ? 1 : done / of;
       const bar = '#'.repeat(Math.floor(share * WIDTH)).padEnd(WIDTH, '.');
-      const text = `[${bar}] ${Math.floor(share * 100)}% of ${of}`;
+      const text = `[${bar}] ${Math.floor(share * 100)}% of ${of} conversations`;
       if (text === shown) return;
       shown = text;
       err(`\r\x1b[K${text}`);

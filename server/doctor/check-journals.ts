@@ -1,14 +1,17 @@
-/** Journals: each is read to its end, and held against the run that the state DB knows. None is ever changed. */
+/**
+ * Journals: each is read to its end, and held against the run that the state DB knows. One of a run that has ended is moved
+ * aside when it is damaged, for both other stores have what it says; every other one is evidence, and left alone.
+ */
 import type { RunFound } from '../../db/doctor-view.ts';
 import type { JournalLook } from '../../db/files/home-files.ts';
 import { isRunId, isSessionId } from '../core/ids.ts';
 import { type Check, inGroups } from './examination.ts';
-import { counted, type Finding, sizeText } from './finding.ts';
+import { counted, type Finding, REPAIR, sizeText } from './finding.ts';
 
 const FOLDER = 'sessions/_run_journal';
 const ENDING = '.jsonl';
 
-type Told = Pick<Finding, 'severity' | 'code' | 'message' | 'remedy'>;
+type Told = Pick<Finding, 'severity' | 'code' | 'message' | 'remedy' | 'repair'>;
 
 export const checkJournals: Check = async function* ({ files, view, now, journalKeepS, progress }) {
   let read = 0;
@@ -47,7 +50,8 @@ export const checkJournals: Check = async function* ({ files, view, now, journal
           const told = judge(await files.journal(folder.name, runId), path, folder.name);
           if (!told) continue;
           problems += 1;
-          yield { area: 'journals', path, session_id: folder.name, ...told };
+          const isSafe = run?.status === 'terminal' && told.severity !== 'info' && told.code !== 'journal_unreadable';
+          yield { area: 'journals', path, session_id: folder.name, ...told, ...(isSafe ? aside(path) : {}) };
         }
       }
       progress(`journals: ${read}`);
@@ -75,6 +79,12 @@ export const checkJournals: Check = async function* ({ files, view, now, journal
 const isOld = ({ status, endedAt, journalPruned }: RunFound, before: number): boolean =>
   status === 'terminal' && (journalPruned || (endedAt !== null && endedAt < before));
 
+/** What a repair does about the damaged journal of a run that has ended. */
+const aside = (path: string): Pick<Finding, 'remedy' | 'repair'> => ({
+  remedy: `${REPAIR} moves it aside: the conversation is kept in the other two stores`,
+  repair: { kind: 'move_aside', path },
+});
+
 const KEPT = 'nothing: what stands before it is used, and the conversation is kept in the other two stores';
 
 function judge(look: JournalLook, path: string, sessionId: string): Told | null {
@@ -83,6 +93,10 @@ function judge(look: JournalLook, path: string, sessionId: string): Told | null 
     case 'foreign':
       return null; // Removed meanwhile; or of another program, whose lines are read one by one.
     case 'unreadable':
+      if (look.code === 'EISDIR') {
+        const message = `${path} is a folder`;
+        return { severity: 'warn', code: 'journal_damaged', message, remedy: 'take it out of the home' };
+      }
       return {
         severity: 'error',
         code: 'journal_unreadable',

@@ -6,6 +6,7 @@ import { counted, type Finding, REPAIR, sizeText } from './finding.ts';
 
 /** Names that `db/files` gives: temporary files of a save, and what was put aside. */
 const TEMPORARY = /\.tmp\.\d+\.\d+$/;
+const UNFINISHED = /\.unfinished\.\d+(-\d+)?$/;
 const ASIDE = /\.(damaged|torn)-\d+(-\d+)?$/;
 /** Copies that a migration or an earlier repair kept. */
 const COPY = /^(doctor-\d{8}T\d{6}Z(-\d+)?|state\.db\.before-schema-.+)$/;
@@ -13,16 +14,29 @@ const COPY = /^(doctor-\d{8}T\d{6}Z(-\d+)?|state\.db\.before-schema-.+)$/;
 /** Seconds after which nobody is still writing it. */
 const STALE_S = 3600;
 
-export const checkLeftovers: Check = async function* ({ files, now }) {
+/** What stands beside the files of a session under their names. */
+const OF_SESSION = /^(?<id>[^/.]+)(\.json)?\.(damaged-|torn-|tmp\.|bak$)/;
+
+export const checkLeftovers: Check = async function* ({ files, now, view }) {
   let problems = 0;
+  const isOfDeleted = ({ name, path }: HomeEntry): boolean => {
+    const { id = '' } = OF_SESSION.exec(name)?.groups ?? {};
+    return path.startsWith('sessions/') && isSessionId(id) && view?.known([id]).get(id) === 'deleted';
+  };
   const journals = async function* (): AsyncGenerator<HomeEntry> {
     for await (const folder of files.list('sessions/_run_journal')) {
       if (folder.kind === 'folder') yield* files.list(folder.path);
     }
   };
-  for (const entries of [files.list(''), files.list('sessions'), journals()]) {
+  for (const entries of [
+    files.list(''),
+    files.list('backups'),
+    files.list('sessions'),
+    files.list('sessions/_run_journal'),
+    journals(),
+  ]) {
     for await (const entry of entries) {
-      const found = judge(entry, now);
+      const found = isOfDeleted(entry) ? ofDeleted(entry) : judge(entry, now);
       if (!found) continue;
       problems += 1;
       yield { area: 'leftovers', path: entry.path, ...found };
@@ -31,6 +45,15 @@ export const checkLeftovers: Check = async function* ({ files, now }) {
   if (problems) return;
   yield { severity: 'ok', area: 'leftovers', code: 'leftovers', message: 'nothing is left over', remedy: null };
 };
+
+/** A deletion takes everything that was said with it. */
+const ofDeleted = ({ path }: HomeEntry): Omit<Finding, 'area'> => ({
+  severity: 'warn',
+  code: 'left_of_deleted',
+  message: `${path} is of a session that was deleted`,
+  remedy: `${REPAIR} removes it, and keeps a copy`,
+  repair: { kind: 'remove_file', path },
+});
 
 function judge({ path, name, kind, size, changedAt }: HomeEntry, now: number): Omit<Finding, 'area'> | null {
   const bytes = kind === 'folder' ? 'a folder' : sizeText(size);
@@ -41,6 +64,14 @@ function judge({ path, name, kind, size, changedAt }: HomeEntry, now: number): O
       message: `${path} was left by a save that never ended (${bytes})`,
       remedy: `${REPAIR} removes it, and keeps a copy`,
       repair: { kind: 'remove_file', path },
+    };
+  }
+  if (UNFINISHED.test(name) && now - changedAt > STALE_S) {
+    return {
+      severity: 'warn',
+      code: 'unfinished_backup',
+      message: `${path} was left by a backup that never ended`,
+      remedy: 'remove it: it may hold everything of this home, and nothing needs it',
     };
   }
   if (ASIDE.test(name)) {

@@ -72,7 +72,7 @@ async function judge(
         severity: 'error',
         code: 'sidecar_unreadable',
         message: `${entry.path} cannot be read (${look.code})`,
-        remedy: 'see that the disk works and that the file belongs to the owner of the home',
+        remedy: 'see that the disk works, and give the file to the owner of the home: a server moves it aside',
       };
     case 'damaged':
       if (about !== 'session') {
@@ -96,7 +96,15 @@ async function judge(
           severity: 'info',
           code: 'sidecar_without_session',
           message: `${entry.path} is of a session that the state DB does not have`,
-          remedy: 'it is left as it is: restore the state DB that knows it, or import its messages',
+          remedy: 'nothing: a server that starts lists it again',
+        };
+      }
+      if (look.damage !== null) {
+        return {
+          severity: 'warn',
+          code: 'sidecar_damaged',
+          message: `${entry.path} is damaged in places: ${look.damage}`,
+          remedy: 'nothing: the next read keeps a copy of it, and all messages that it has',
         };
       }
       if (look.repeatedIds.length === 0) return null;
@@ -132,4 +140,8 @@ export const checkDeletions: Check = async function* ({ files, view }) {
 };
 
 /** Everything that a session may have outside the state DB. */
-export const filesOfSession = (id: string): string[] => [`sessions/${id}${ENDING}`, `sessions/_run_journal/${id}`];
+export const filesOfSession = (id: string): string[] => [
+  `sessions/${id}${ENDING}`,
+  `sessions/_run_journal/${id}`,
+  `attachments/${id}`,
+];

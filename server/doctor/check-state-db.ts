@@ -84,9 +84,9 @@ export const checkRows: Check = async function* ({ view, files, progress }) {
         severity: 'error',
         code: what,
         message: `${counted(rows, word)} of ${sessionId}, which is no session`,
-        remedy: `${REPAIR} deletes them, and keeps a copy`,
+        remedy: `${REPAIR} makes the session anew, or deletes the rest of one that was deleted`,
         session_id: sessionId,
-        repair: { kind: 'delete_orphans' },
+        repair: { kind: 'adopt_orphans' },
       });
     }
   }

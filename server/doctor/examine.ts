@@ -122,7 +122,7 @@ function troubleOf(opening: StateOpening): Finding | null {
         area: 'state-db',
         code: 'missing',
         message: 'there is no state.db, and so no session, whatever files there are',
-        remedy: 'restore it from a backup; a server that starts now begins with an empty one',
+        remedy: 'restore it from a backup; or start the server: it makes one, and lists every session that has a file',
         path: 'state.db',
       };
     case 'needs_writer':
@@ -140,8 +140,9 @@ function troubleOf(opening: StateOpening): Finding | null {
         area: 'state-db',
         code: 'no_database',
         message: `state.db is no database (${opening.code})`,
-        remedy: 'keep a copy of it, and restore it from a backup',
+        remedy: `restore it from a backup; or ${REPAIR}, or a start of the server, makes a new one of what is left`,
         path: 'state.db',
+        repair: { kind: 'make_sound', anew: true },
       };
     default:
       return null;

@@ -34,7 +34,7 @@ export type Repair =
   /** `anew`: into a new file whatever its indexes say. */
   | { kind: 'make_sound'; anew: boolean }
   | { kind: 'rebuild_search' }
-  | { kind: 'delete_orphans' }
+  | { kind: 'adopt_orphans' }
   | { kind: 'clear_lost_projects' }
   | { kind: 'count_sessions' }
   | { kind: 'count_messages'; sessionId: string; count: number }
@@ -48,7 +48,7 @@ export type Repair =
 const IN_STATE_DB: ReadonlySet<Repair['kind']> = new Set([
   'make_sound',
   'rebuild_search',
-  'delete_orphans',
+  'adopt_orphans',
   'clear_lost_projects',
   'count_sessions',
   'count_messages',

@@ -10,6 +10,7 @@ import { createForeignSearch } from './search.ts';
 import { createForeignSessions, type ForeignSessions } from './sessions.ts';
 import { createForeignSources } from './sources.ts';
 import { createForeignTranscripts } from './transcripts.ts';
+import { createForeignWatch, type ForeignWatch, type ForeignWatchParts } from './watch.ts';
 
 export interface ForeignParts {
   places: ForeignPlaces;
@@ -29,6 +30,8 @@ export interface ForeignParts {
 export interface Foreign {
   sessions(own: Sessions): ForeignSessions;
   search(own: Search): Search;
+  /** Tells readers of the list what changes there. */
+  watch(registry: ForeignWatchParts['registry']): ForeignWatch;
   /** Reads what a list needs, so that the first one need not wait for it. */
   warm(): Promise<void>;
   close(): Promise<void>;
@@ -44,6 +47,7 @@ export function openForeign(parts: ForeignParts): Foreign {
   return {
     sessions: (own) => createForeignSessions({ own, ownSessions, sources, transcripts, places }),
     search: (own) => createForeignSearch({ own, ownSessions, sources, transcripts, stateDb, folder, log }),
+    watch: (registry) => createForeignWatch({ all: sources.all, ours: ownSessions.among, registry, log }),
     async warm() {
       await sources.all();
     },

@@ -3,41 +3,46 @@
  * compressed. A part may begin with what its writer carried over; nothing is shown twice for that.
  */
 import type { SidecarRow } from '../../db/files/sidecar-store.ts';
+import { isSummary } from '../core/reconcile/context.ts';
 import type { Message } from '../core/terms.ts';
 
 /** Rows at the seam that are looked at for what was carried over. */
 const SEAM = 400;
 
-/** What tells a row from others, whoever wrote it when. */
-function keyOf(row: SidecarRow): string {
-  const { role, content, tool_call_id, tool_calls } = JSON.parse(row.json) as Message;
-  const calls = tool_calls?.map((call) => call.id) ?? [];
-  return JSON.stringify([role, content.replaceAll(/\s+/g, ' ').trim(), tool_call_id ?? '', ...calls]);
+/** How rows are read, whatever they are kept as. */
+export interface RowReader<Row> {
+  id(row: Row): string;
+  message(row: Row): Message;
+  withId(row: Row, id: string): Row;
 }
 
+export const SIDECAR_ROWS: RowReader<SidecarRow> = {
+  id: (row) => row.id,
+  message: (row) => JSON.parse(row.json) as Message,
+  withId: ({ runId, role, json }, id) => ({ id, runId, role, json: JSON.stringify({ ...JSON.parse(json), id }) }),
+};
+
 /** Rows of a child that stand behind those of its parents. */
-export interface Stitched {
-  rows: SidecarRow[];
+export interface Stitched<Row> {
+  rows: Row[];
   /** New ids of rows of the child, by the old ones: two sessions may have given the same one. */
   renamed: ReadonlyMap<string, string>;
 }
 
-export function stitch(parent: readonly SidecarRow[], child: readonly SidecarRow[]): Stitched {
-  if (parent.length === 0) return { rows: [...child], renamed: new Map() };
-  const from = isWhole(parent, child) ? null : carriedOver(parent, child);
-  if (from === null) return { rows: [...child], renamed: new Map() };
-  const taken = new Set(parent.map((row) => row.id));
+export function stitch<Row>(parent: readonly Row[], child: readonly Row[], reader: RowReader<Row>): Stitched<Row> {
+  const none = { rows: [...child], renamed: new Map<string, string>() };
+  if (parent.length === 0 || isWhole(parent, child, reader)) return none;
+  // What was carried over may stand behind the summary of what was before it.
+  const [from, to] = carriedOver(parent, child, reader);
+  const taken = new Set(parent.map(reader.id));
   const renamed = new Map<string, string>();
-  const added = child.slice(from).map((row) => {
-    if (!taken.has(row.id)) {
-      taken.add(row.id);
-      return row;
-    }
-    const id = freeName(row.id, taken);
-    taken.add(id);
-    renamed.set(row.id, id);
-    const { runId, role, json } = row;
-    return { id, runId, role, json: JSON.stringify({ ...JSON.parse(json), id }) };
+  const added = [...child.slice(0, from), ...child.slice(to)].map((row) => {
+    const id = reader.id(row);
+    const free = taken.has(id) ? freeName(id, taken) : id;
+    taken.add(free);
+    if (free === id) return row;
+    renamed.set(id, free);
+    return reader.withId(row, free);
   });
   return { rows: [...parent, ...added], renamed };
 }
@@ -48,22 +53,34 @@ function freeName(id: string, taken: ReadonlySet<string>): string {
   for (let next = Number(count) + 1; ; next += 1) if (!taken.has(`${name}.${next}`)) return `${name}.${next}`;
 }
 
+/** What tells a row from others, whoever wrote it when. */
+function keyOf({ role, content, tool_call_id, tool_calls }: Message): string {
+  const calls = tool_calls?.map((call) => call.id) ?? [];
+  return JSON.stringify([role, content.replaceAll(/\s+/g, ' ').trim(), tool_call_id ?? '', ...calls]);
+}
+
 /** Whether the child has all that its parents say already. */
-function isWhole(parent: readonly SidecarRow[], child: readonly SidecarRow[]): boolean {
+function isWhole<Row>(parent: readonly Row[], child: readonly Row[], { message }: RowReader<Row>): boolean {
   if (child.length < parent.length) return false;
-  return parent.every((row, at) => row.role === child[at]!.role && keyOf(row) === keyOf(child[at]!));
+  return parent.every((row, at) => keyOf(message(row)) === keyOf(message(child[at]!)));
 }
 
-/** How many rows the child begins with that are the last ones of its parent; behind a summary, say, of what was before. */
-function carriedOver(parent: readonly SidecarRow[], child: readonly SidecarRow[]): number {
-  const end = parent.slice(-SEAM).map(keyOf);
-  const begin = child.slice(0, SEAM).map(keyOf);
-  for (let count = Math.min(end.length, begin.length); count > 0; count -= 1) {
-    const isSame = end.slice(-count).every((key, at) => key === begin[at]);
-    // One short word may well be said twice.
-    if (isSame && (count > 1 || timeOf(parent.at(-1)!) === timeOf(child[0]!))) return count;
+/** Which rows of the child are the last ones of its parent, from and to: at its beginning, or behind its summaries. */
+function carriedOver<Row>(
+  parent: readonly Row[],
+  child: readonly Row[],
+  { message }: RowReader<Row>,
+): [from: number, to: number] {
+  const end = parent.slice(-SEAM).map(message);
+  const begin = child.slice(0, SEAM).map(message);
+  const [ends, begins] = [end.map(keyOf), begin.map(keyOf)];
+  const summaries = begin.findIndex((row) => !isSummary(row));
+  for (const from of new Set([0, Math.max(0, summaries)])) {
+    for (let count = Math.min(ends.length, begins.length - from); count > 0; count -= 1) {
+      const isSame = ends.slice(-count).every((key, at) => key === begins[from + at]);
+      // One short word may well be said twice.
+      if (isSame && (count > 1 || end.at(-1)!.timestamp === begin[from]!.timestamp)) return [from, from + count];
+    }
   }
-  return 0;
+  return [0, 0];
 }
-
-const timeOf = (row: SidecarRow): number => (JSON.parse(row.json) as Message).timestamp;

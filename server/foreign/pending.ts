@@ -72,7 +72,7 @@ export async function withEnd(
 }
 
 /** Whether a row is this prompt, saved when its turn began or later. Times of rows may be whole seconds. */
-const isSaved = (row: Message, { text, startedAt }: PendingPrompt): boolean =>
+export const isSaved = (row: Message, { text, startedAt }: Pick<PendingPrompt, 'text' | 'startedAt'>): boolean =>
   row.role === 'user' && row.timestamp >= Math.floor(startedAt ?? 0) - 1 && collapsed(row.content) === collapsed(text);
 
 /** When the journal of a run was last written to; null when it does not say. */

@@ -11,7 +11,7 @@ import type { ForeignStateDb } from '../../db/foreign/state-db.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import { fencesOf } from '../core/reconcile/fences.ts';
 import type { RawRow } from '../core/reconcile/row.ts';
-import { stitch } from './lineage.ts';
+import { SIDECAR_ROWS, stitch } from './lineage.ts';
 import { openPrompt, withEnd } from './pending.ts';
 import type { ForeignSession } from './session.ts';
 import type { ForeignSources } from './sources.ts';
@@ -162,7 +162,7 @@ export function createForeignTranscripts(parts: ForeignTranscriptsParts): Foreig
       let rows: SidecarRow[] = [];
       const ids = new Map<number, string>();
       for (const one of chain) {
-        const stitched = stitch(rows, one.rows);
+        const stitched = stitch(rows, one.rows, SIDECAR_ROWS);
         rows = stitched.rows;
         for (const [rowId, rowName] of one.ids) ids.set(rowId, stitched.renamed.get(rowName) ?? rowName);
       }

@@ -6,6 +6,8 @@ export interface AttachmentPlan {
   /** Each file and its name here. */
   files: { file: SourceFile; name: string }[];
   rows: ImportedRow[];
+  /** Those of an open turn, as its sidecar has them; null where they keep their names. */
+  pending: unknown[] | null;
   /** Names that rows have and of which there is no file. */
   missing: string[];
 }
@@ -16,11 +18,13 @@ interface Named {
 }
 
 /**
+ * @param open what an open turn has, as its sidecar has it
  * @param own the files of the session's own folder
  * @param roots folders below which a row may name others
  */
 export async function planAttachments(
   rows: readonly ImportedRow[],
+  open: unknown,
   own: readonly SourceFile[],
   roots: readonly string[],
 ): Promise<AttachmentPlan> {
@@ -40,23 +44,38 @@ export async function planAttachments(
   const byName = new Map(own.map((file) => [file.name, file]));
   const missing: string[] = [];
   const planned: ImportedRow[] = [];
+  /** The names here of what is there under others. */
+  const find = async (names: readonly string[], list: readonly unknown[]): Promise<string[]> => {
+    const found: string[] = [];
+    for (const [at, name] of names.entries()) {
+      const path = pathOf(list[at]);
+      const file = (path === null ? null : await fileBelow(roots, path)) ?? byName.get(name) ?? null;
+      if (!file) missing.push(name);
+      found.push(file ? add(file) : name);
+    }
+    return found;
+  };
   for (const row of rows) {
     const shown = row.message.attachments;
     if (!shown?.length || (own.length === 0 && roots.length === 0)) {
       planned.push(row);
       continue;
     }
-    const stored = storedList(row);
-    const found: string[] = [];
-    for (const [at, name] of shown.entries()) {
-      const path = pathOf(stored[at]);
-      const file = (path === null ? null : await fileBelow(roots, path)) ?? byName.get(name) ?? null;
-      if (!file) missing.push(name);
-      found.push(file ? add(file) : name);
-    }
+    const found = await find(shown, storedList(row));
     planned.push(found.every((name, at) => name === shown[at]) ? row : renamed(row, found));
   }
-  return { files, rows: planned, missing };
+  const list = Array.isArray(open) ? open.filter((one) => nameOf(one) !== null) : [];
+  const pending =
+    list.length > 0
+      ? withNames(
+          list,
+          await find(
+            list.map((one) => nameOf(one)!),
+            list,
+          ),
+        )
+      : null;
+  return { files, rows: planned, pending, missing };
 }
 
 function freeName(wanted: string, taken: ReadonlySet<string>): string {
@@ -79,13 +98,18 @@ function pathOf(one: unknown): string | null {
   return typeof path === 'string' && path.startsWith('/') ? path : null;
 }
 
+function nameOf(one: unknown): string | null {
+  const name = typeof one === 'object' && one !== null ? (one as Named).name : one;
+  return typeof name === 'string' && name !== '' ? name : null;
+}
+
+/** A list of attachments, names or objects that have one, under other names. */
+const withNames = (list: readonly unknown[], names: readonly string[]): unknown[] =>
+  names.map((name, at) => (typeof list[at] === 'object' && list[at] !== null ? { ...list[at], name } : name));
+
 function renamed(row: ImportedRow, names: string[]): ImportedRow {
   const message = { ...row.message, attachments: names };
   if (row.stored === undefined) return { ...row, message };
   const before = JSON.parse(row.stored) as { attachments: unknown[] };
-  const attachments = names.map((name, at) => {
-    const one = before.attachments[at];
-    return typeof one === 'object' && one !== null ? { ...one, name } : name;
-  });
-  return { ...row, message, stored: JSON.stringify({ ...before, attachments }) };
+  return { ...row, message, stored: JSON.stringify({ ...before, attachments: withNames(before.attachments, names) }) };
 }

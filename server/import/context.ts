@@ -26,11 +26,25 @@ export const ANCHOR_FIELD = 'compression_anchor_message_key';
 /** Rows at the seam that prove it. */
 const ENOUGH = 2;
 
-/** @param rows as our state DB has them */
-export function fixContext(anchor: unknown, context: readonly RawRow[], rows: readonly ImportedRow[]): ContextFix {
-  if (!context.some(isSummary)) return NO_FIX;
+/**
+ * @param rows as our state DB has them
+ * @param isCut whether they begin with those of other sessions, of which the context says nothing
+ */
+export function fixContext(
+  anchor: unknown,
+  context: readonly RawRow[],
+  rows: readonly ImportedRow[],
+  isCut: boolean,
+): ContextFix {
+  const isSaid = context.some(isSummary);
+  if (!isSaid && !isCut) return NO_FIX;
+  const fix = fixSummarised(isSaid ? anchor : null, context, rows);
+  return fix.anchor && !isSaid ? { ...fix, anchor: { ...fix.anchor, compacted: true } } : fix;
+}
+
+function fixSummarised(anchor: unknown, context: readonly RawRow[], rows: readonly ImportedRow[]): ContextFix {
   const state = rows.map(({ message, parts }): RawRow => ({ ...message, content: parts ?? message.content }));
-  if (isTrusted((anchor ?? null) as CompactionAnchor | null, context, state)) return NO_FIX;
+  if (anchor && isTrusted(anchor as CompactionAnchor, context, state)) return NO_FIX;
   const common = commonEnd(context, state);
   if (common >= ENOUGH) return { anchor: anchorAt(state, state.length - common - 1), more: [] };
   const start = state.findLastIndex((row) => row.role === 'user');
@@ -40,7 +54,7 @@ export function fixContext(anchor: unknown, context: readonly RawRow[], rows: re
 }
 
 /** Whether what is said next would be the last that the model is given. */
-function isTrusted(anchor: CompactionAnchor | null, context: readonly RawRow[], state: readonly RawRow[]): boolean {
+function isTrusted(anchor: CompactionAnchor, context: readonly RawRow[], state: readonly RawRow[]): boolean {
   const next: RawRow = { id: 'next', role: 'user', content: 'What is said next.', timestamp: Number.MAX_SAFE_INTEGER };
   const given = toContext({
     transcript: [],
@@ -76,7 +90,7 @@ function anchorAt(state: readonly RawRow[], at: number): CompactionAnchor | null
 }
 
 /** A row as contexts have it: without ids, which are ours. */
-function forContext({ role, content, timestamp, tool_calls, tool_call_id, name }: RawRow): RawRow {
+export function forContext({ role, content, timestamp, tool_calls, tool_call_id, name }: RawRow): RawRow {
   return {
     role,
     content,

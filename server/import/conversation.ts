@@ -15,6 +15,16 @@ export interface Loaded {
   tail: Tail;
   /** What its model is given where no sidecar says; null where that is the transcript. */
   context: RawRow[] | null;
+  /** What it went on from behind compressions; null for a conversation of one session. */
+  before: Before | null;
+}
+
+/** Sessions that the conversation went through before this one: its rows begin with theirs. */
+export interface Before {
+  /** From the one before it back to the first. */
+  parts: { id: string; header: SourceHeader | null; summary: SourceSession | null }[];
+  /** Rows that its own stores have, where those are not all that is shown; else null. */
+  own: readonly ImportedRow[] | null;
 }
 
 /** A conversation there. */
@@ -32,7 +42,8 @@ export interface Conversation {
   waits: boolean;
   /** A string says why it cannot be read; null that it is none. */
   load(): Promise<Loaded | string | null>;
-  attachments(): Promise<SourceFile[]>;
+  /** @param before ids of sessions that it went on from */
+  attachments(before: readonly string[]): Promise<SourceFile[]>;
   journals(): Promise<{ runId: string; file: SourceFile }[]>;
 }
 
@@ -45,5 +56,7 @@ export interface Source {
   projects: ReadonlyMap<string, Project>;
   /** Folders below which a row may name files. */
   roots: string[];
+  /** Places in it that are homes of their own. */
+  profiles: string[];
   close(): Promise<void>;
 }

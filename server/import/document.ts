@@ -57,7 +57,7 @@ export function documentConversation(document: Record<string, unknown>): Convers
     summary,
     createdAt,
     waits: false,
-    load: async () => ({ header: null, rows, tail: { tail: {} }, context: null }),
+    load: async () => ({ header: null, rows, tail: { tail: {} }, context: null, before: null }),
     attachments: async () => [],
     journals: async () => [],
   };

@@ -1,15 +1,19 @@
 /**
- * The import: conversation by conversation, each one transaction of the state DB and then its files (IM1). Killed at any
+ * The import: conversation by conversation, each whole in the state DB first and then its files (IM1). Killed at any
  * moment it leaves whole sessions and, of the last few, some without all their files: the next run finishes those.
  */
 import type { Paths } from '../../db/files/paths.ts';
 import type { SidecarStore } from '../../db/files/sidecar-store.ts';
-import type { ImportRecord, ImportStore, ImportTurn, OwnState } from '../../db/import-store.ts';
+import type { ImportStore, ImportTurn, OwnState } from '../../db/import-store.ts';
 import type { LeaseRequest } from '../../db/stores.ts';
 import { formatSessionId } from '../core/ids.ts';
 import type { Conversation, Loaded, Source } from './conversation.ts';
+import { createFileWrites } from './file-writes.ts';
+import { createNewcomers } from './newcomers.ts';
+import { openRun } from './open-turn.ts';
+import { createRecords, type Known } from './records.ts';
 import { addProblem, type ImportReport, newReport, type Outcome } from './report.ts';
-import { sessionFields, titleOfSecond } from './session-fields.ts';
+import { parentOf, sessionFields, titleOfSecond } from './session-fields.ts';
 import { createSessionFiles } from './session-files.ts';
 import { digestOf, withIds } from './transcript.ts';
 import { isUntouched, judgeKnown } from './verdict.ts';
@@ -36,10 +40,10 @@ export interface ImportOptions {
   again: boolean;
 }
 
-/** Conversations whose files are written at the same time: a disk that syncs many is hardly slower than for one. */
-const AT_ONCE = 8;
-
-type Known = ImportRecord & { isThere: boolean };
+const PARTED = {
+  check: 'it went on there and is another one here: what is there becomes a session of its own',
+  done: 'it went on there and is another one here: what is there became a session of its own',
+} as const;
 
 export async function importHome(
   source: Source,
@@ -49,24 +53,16 @@ export async function importHome(
   const { store, signal, progress } = parts;
   const { check } = options;
   const report = newReport(options.home, source.home, check);
-  if (!check) await store.begin();
-  const known = new Map<string, Known>();
-  const elsewhere = new Map<string, Known[]>();
-  for (const record of await store.records()) {
-    if (record.home === source.home) known.set(record.original_id, record);
-    else elsewhere.set(record.original_id, [...(elsewhere.get(record.original_id) ?? []), record]);
+  for (const place of source.profiles) {
+    addProblem(report, { id: null, code: 'profile', message: `${place} is a home of its own: import it by its name` });
   }
+  if (!check) await store.begin();
+  const records = createRecords(await store.records(), source.home);
   const files = createSessionFiles(source, parts, report);
-  /** Sessions that have all their files, to be noted with the next one. */
-  let done: string[] = [];
-  const writing = new Set<Promise<void>>();
-  let failure: { error: unknown } | null = null;
+  const writes = createFileWrites();
 
-  const turn = (): ImportTurn => {
-    const finished = done;
-    done = [];
-    return { lease: parts.lease(), done: finished, now: parts.now() };
-  };
+  /** Which sessions have all their files by now is noted with the next one. */
+  const turn = (): ImportTurn => ({ lease: parts.lease(), done: writes.finished(), now: parts.now() });
   const tell = (id: string, outcome: Outcome, message?: string): void => {
     report.counts[outcome] += 1;
     if (message !== undefined && (outcome === 'parted' || outcome === 'unreadable' || outcome === 'busy')) {
@@ -76,26 +72,17 @@ export async function importHome(
 
   const busy = (id: string): void => tell(id, 'busy', 'somebody is at work in it here: run the import again');
 
-  /** Writes the files of a session beside what comes next, but never of too many. */
-  const later = async (sessionId: string, work: () => Promise<void>): Promise<void> => {
-    while (writing.size >= AT_ONCE) await Promise.race(writing);
-    if (failure) throw failure.error;
-    const task: Promise<void> = work()
-      .then(() => void done.push(sessionId))
-      .catch((error: unknown) => {
-        failure ??= { error };
-      })
-      .finally(() => writing.delete(task));
-    writing.add(task);
-  };
+  const fresh = (): string => formatSessionId(parts.now(), parts.newIdSuffix());
+  const newcomers = createNewcomers(store, turn, fresh);
 
-  const remember = (record: ImportRecord): void => {
-    known.set(record.original_id, { ...record, isThere: true });
-  };
+  const byId = new Map(source.conversations.map((one) => [one.id, one]));
+  const handled = new Set<string>();
 
   async function importOne(conversation: Conversation): Promise<void> {
     const { id, seen } = conversation;
-    const before = known.get(id) ?? null;
+    if (handled.has(id)) return;
+    handled.add(id);
+    const before = records.find(id);
     if (before && !before.isThere && !options.again) return tell(id, 'deleted');
     const isHere = before?.isThere === true;
     if (isHere && before.files_done && before.seen === seen) return tell(id, 'unchanged');
@@ -105,26 +92,18 @@ export async function importHome(
     if (conversation.waits && !check) {
       addProblem(report, { id, code: 'waiting', message: 'prompts of it wait there and are not imported' });
     }
+    // What it went on from comes first: it is named by this one, and steps behind it.
+    for (const part of loaded.before?.parts ?? []) {
+      const there = byId.get(part.id);
+      if (there) await importOne(there);
+    }
     if (isHere) return again(conversation, loaded, before);
     if (!loaded.rows.length && !isPending(loaded)) return tell(id, 'empty');
     // The same home may be found at another place: what came from there is not to be here twice.
-    const same = options.again ? null : await sameElsewhere(conversation, loaded);
+    const same = options.again ? null : records.elsewhere(conversation, loaded);
     if (same === 'deleted') return tell(id, 'deleted');
     if (same) return again(conversation, loaded, same);
-    if (!(await create(conversation, loaded, null))) return busy(id);
-    report.messages += loaded.rows.length;
-    tell(id, 'imported');
-  }
-
-  /** What was imported from another place under the same id, and begins with the same rows. */
-  async function sameElsewhere({ id, keepsId }: Conversation, { rows }: Loaded): Promise<Known | 'deleted' | null> {
-    if (!keepsId) return null;
-    for (const record of elsewhere.get(id) ?? []) {
-      if (record.row_count === 0 || rows.length < record.row_count) continue;
-      if (digestOf(rows, record.row_count) !== record.digest) continue;
-      return record.isThere ? { ...record, home: source.home } : 'deleted';
-    }
-    return null;
+    await create(conversation, loaded, null, () => tell(id, 'imported'));
   }
 
   /** A conversation that was imported before, and is not as it was, or not finished. */
@@ -132,7 +111,7 @@ export async function importHome(
     const { id } = conversation;
     const own = await store.look(record.session_id, record.last_row);
     if (!own) return tell(id, 'deleted');
-    const verdict = judgeKnown(record, loaded.rows, own);
+    const verdict = judgeKnown(record, loaded.rows, openRun(loaded), own);
     switch (verdict.kind) {
       case 'unchanged':
         if (!check) {
@@ -140,7 +119,7 @@ export async function importHome(
             if (!(await finish(conversation, loaded, record, own))) return busy(id);
           } else {
             await store.note({ ...record, seen: conversation.seen }, parts.now());
-            remember({ ...record, seen: conversation.seen });
+            records.remember({ ...record, seen: conversation.seen });
           }
         }
         return tell(id, record.files_done ? 'unchanged' : 'imported');
@@ -149,24 +128,33 @@ export async function importHome(
         report.messages += loaded.rows.length - verdict.from;
         return tell(id, 'extended');
       case 'parted':
-        if (!(await create(conversation, loaded, record))) return busy(id);
-        report.messages += loaded.rows.length;
-        return tell(
-          id,
-          'parted',
-          `it went on there and is another one here: what is there ${check ? 'becomes' : 'became'} a session of its own`,
-        );
+        return create(conversation, loaded, record, () => tell(id, 'parted', PARTED[check ? 'check' : 'done']));
     }
   }
 
-  async function create(conversation: Conversation, loaded: Loaded, parted: Known | null): Promise<boolean> {
-    if (check) return true;
+  /** @param told says what became of it, once it is here or would be */
+  async function create(
+    conversation: Conversation,
+    loaded: Loaded,
+    parted: Known | null,
+    told: () => void,
+  ): Promise<void> {
     const { id, seen, summary } = conversation;
+    const done = (): void => {
+      report.messages += loaded.rows.length;
+      told();
+    };
+    if (check) return done();
+    const parent = parentOf(loaded.header, summary);
+    const parents = loaded.before?.parts.map((part) => part.id) ?? [];
+    // Their ids here are needed.
+    if ([...parents, parent].some((one) => one !== null && newcomers.has(one))) await newcomers.flush();
     const fields = sessionFields({
       header: loaded.header,
       summary,
+      before: loaded.before?.parts ?? [],
       projects: source.projects,
-      idHere: (original) => known.get(original)?.session_id ?? null,
+      idHere: (original) => records.find(original)?.session_id ?? null,
       modelHere: parts.modelHere,
       lastAt: loaded.rows.at(-1)?.message.timestamp || null,
       now: parts.now(),
@@ -174,32 +162,34 @@ export async function importHome(
     const session = parted
       ? { ...fields, title: titleOfSecond(fields.title, source.label), title_source: 'user' as const }
       : fields;
-    const { rows, attached } = await files.plan(conversation, loaded);
-    const record = {
-      home: source.home,
-      original_id: id,
-      digest: digestOf(rows),
-      seen,
-      row_count: rows.length,
-      edit_number: 0,
-    };
-    const expected = known.get(id)?.session_id ?? null;
-    let wanted = conversation.keepsId && !parted ? id : fresh();
-    for (;;) {
-      const made = { session_id: wanted, session, rows, record: { ...record, session_id: wanted }, expected };
-      const outcome = await store.create(made, turn());
-      if (outcome.kind === 'moved') return false;
-      if (outcome.kind === 'created') {
-        remember(outcome.record);
-        const { session: row } = outcome;
-        await later(wanted, () => files.write(conversation, { ...loaded, rows }, row, attached, null));
-        return true;
-      }
-      wanted = fresh();
-    }
+    const { loaded: planned, attached } = await files.plan(conversation, loaded);
+    const { rows } = planned;
+    await newcomers.add({
+      made: {
+        session_id: conversation.keepsId && !parted ? id : fresh(),
+        session,
+        rows,
+        record: {
+          home: source.home,
+          original_id: id,
+          digest: digestOf(rows),
+          seen,
+          row_count: rows.length,
+          edit_number: 0,
+        },
+        expected: records.find(id)?.session_id ?? null,
+        // A conversation that somebody went on with here stays one.
+        behind: session.hidden ? [] : parents.flatMap((one) => records.find(one) ?? []),
+      },
+      async created(row, record) {
+        records.remember(record);
+        done();
+        const write = () => files.write(conversation, planned, row, attached, null);
+        await writes.add(row.session_id, write);
+      },
+      moved: () => tell(id, 'brought'),
+    });
   }
-
-  const fresh = (): string => formatSessionId(parts.now(), parts.newIdSuffix());
 
   async function grow(
     conversation: Conversation,
@@ -209,7 +199,7 @@ export async function importHome(
     { from, settled }: { from: number; settled: string[] },
   ): Promise<boolean> {
     const plan = await files.plan(conversation, loaded);
-    const rows = withIds(plan.rows, own.ids);
+    const rows = withIds(plan.loaded.rows, own.ids);
     const last = rows[from - 1]?.message;
     const now = {
       home: record.home,
@@ -233,8 +223,10 @@ export async function importHome(
     );
     if (outcome.kind !== 'grown') return false;
     const { session } = outcome;
-    remember(outcome.record);
-    await later(session.session_id, () => files.write(conversation, { ...loaded, rows }, session, plan.attached, null));
+    records.remember(outcome.record);
+    await writes.add(session.session_id, () =>
+      files.write(conversation, { ...plan.loaded, rows }, session, plan.attached, null),
+    );
     return true;
   }
 
@@ -243,11 +235,11 @@ export async function importHome(
     const held = await store.hold(record.session_id, turn());
     if (held.kind !== 'held') return false;
     const plan = await files.plan(conversation, loaded);
-    const rows = withIds(plan.rows, own.ids);
+    const rows = withIds(plan.loaded.rows, own.ids);
     const touched = isUntouched(record, own) ? null : { wasEdited: own.session.edit_number !== record.edit_number };
-    remember({ ...record, seen: conversation.seen });
-    await later(record.session_id, () =>
-      files.write(conversation, { ...loaded, rows }, held.session, plan.attached, touched),
+    records.remember({ ...record, seen: conversation.seen });
+    await writes.add(record.session_id, () =>
+      files.write(conversation, { ...plan.loaded, rows }, held.session, plan.attached, touched),
     );
     return true;
   }
@@ -260,12 +252,14 @@ export async function importHome(
       at += 1;
       await importOne(conversation);
     }
+    await newcomers.flush();
     report.interrupted = at < source.conversations.length && signal.aborted;
   } finally {
-    await Promise.all(writing);
-    if (!check && done.length) await store.finish({ lease: parts.lease(), done });
+    await writes.settle();
+    const done = writes.finished();
+    if (!check && done.length > 0) await store.finish({ lease: parts.lease(), done });
   }
-  if (failure) throw (failure as { error: unknown }).error;
+  writes.check();
   progress(at, source.conversations.length);
   return report;
 }

@@ -15,12 +15,14 @@ export type Outcome =
   | 'empty'
   /** Somebody is at work in it here: another run brings what is new. */
   | 'busy'
+  /** Another import that runs at the same time has it. */
+  | 'brought'
   | 'unreadable';
 
 export interface Problem {
   /** Its id there; null for what is of no conversation. */
   id: string | null;
-  code: 'parted' | 'unreadable' | 'busy' | 'waiting' | 'attachment' | 'journal';
+  code: 'parted' | 'unreadable' | 'busy' | 'waiting' | 'attachment' | 'journal' | 'profile';
   message: string;
 }
 
@@ -46,7 +48,17 @@ export const newReport = (home: string, from: string, check: boolean): ImportRep
   home,
   from,
   check,
-  counts: { imported: 0, extended: 0, parted: 0, unchanged: 0, deleted: 0, empty: 0, busy: 0, unreadable: 0 },
+  counts: {
+    imported: 0,
+    extended: 0,
+    parted: 0,
+    unchanged: 0,
+    deleted: 0,
+    empty: 0,
+    busy: 0,
+    brought: 0,
+    unreadable: 0,
+  },
   messages: 0,
   attachments: 0,
   journals: 0,
@@ -59,6 +71,10 @@ export function addProblem(report: ImportReport, problem: Problem): void {
   if (report.problems.length < MOST_PROBLEMS) report.problems.push(problem);
   else report.unlisted += 1;
 }
+
+/** Whether there was any conversation at all. */
+export const isNothing = ({ counts, interrupted }: ImportReport): boolean =>
+  !interrupted && Object.values(counts).every((count) => count === 0);
 
 /** Whether a person has to look at something. */
 export const hasProblems = ({ counts }: ImportReport): boolean => counts.parted + counts.busy + counts.unreadable > 0;
@@ -79,6 +95,7 @@ export function reportText(report: ImportReport): string {
     counts.deleted ? `${counts.deleted} deleted here before (--again brings them back)` : '',
     counts.empty ? `${counts.empty} empty` : '',
     counts.busy ? `${counts.busy} in use` : '',
+    counts.brought ? `${counts.brought} brought by another import meanwhile` : '',
     `${counts.unreadable} unreadable`,
   ].filter((part) => part !== '');
   lines.push(`${parts.join(', ')}.`);

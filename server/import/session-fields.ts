@@ -3,6 +3,7 @@
  * what its person saw and changed; the row of a state.db says what the sidecar does not. Pure.
  */
 
+import { isHiddenSource } from '../../db/files/foreign/summary.ts';
 import type { ImportSession } from '../../db/import-rows.ts';
 import type { SourceSession } from '../../db/import-source.ts';
 import type { Project, SessionRow } from '../../db/stores.ts';
@@ -15,6 +16,8 @@ export type SourceHeader = Readonly<Record<string, unknown>>;
 export interface FieldsInput {
   header: SourceHeader | null;
   summary: SourceSession | null;
+  /** Sessions that it went on from, the last of them first. */
+  before: readonly { header: SourceHeader | null; summary: SourceSession | null }[];
   /** Projects of the source, by their ids. */
   projects: ReadonlyMap<string, Project>;
   /** What the sessions of the source that were imported are called here. */
@@ -38,13 +41,17 @@ const count = (value: unknown): number => Math.max(0, Math.trunc(number(value) ?
 const MAX_TITLE = 500;
 
 export function sessionFields(input: FieldsInput): ImportSession {
-  const { header, summary, projects, idHere, modelHere, lastAt, now } = input;
-  const title = titleOf(header, summary);
+  const { header, summary, before, projects, idHere, modelHere, lastAt, now } = input;
+  const titles = [input, ...before].map((part) => titleOf(part.header, part.summary));
+  const title = titles.find((one) => one.title !== null) ?? titles[0]!;
   const source = text(header?.session_source) ?? text(header?.source_tag) ?? summary?.source ?? 'webui';
   const model = text(header?.model) ?? summary?.model ?? null;
-  const created = time(header?.created_at) ?? time(summary?.created_at) ?? lastAt ?? now;
+  const times = [input, ...before].flatMap(
+    (part) => time(part.header?.created_at) ?? time(part.summary?.created_at) ?? [],
+  );
+  const created = times.length > 0 ? Math.min(...times) : (lastAt ?? now);
   const updated = time(header?.updated_at) ?? time(summary?.updated_at) ?? time(summary?.activity) ?? lastAt ?? created;
-  const parent = text(header?.parent_session_id) ?? summary?.parent_session_id ?? null;
+  const parent = parentOf(header, summary);
   const project = text(header?.project_id) ?? summary?.project_id ?? null;
   const draft = header?.composer_draft;
   const draftText = typeof draft === 'object' && draft !== null && 'text' in draft ? text(draft.text) : null;
@@ -61,14 +68,24 @@ export function sessionFields(input: FieldsInput): ImportSession {
     updated_at: updated,
     pinned: header && 'pinned' in header ? header.pinned === true : summary?.pinned === true,
     archived: header && 'archived' in header ? header.archived === true : summary?.archived === true,
-    hidden: summary?.hidden === true && header === null,
+    hidden: isHidden(header, summary, source),
     draft: wellFormed(draftText ?? summary?.draft ?? ''),
     usage: usageOf(header, summary),
   };
 }
 
+/** The session that it names as the one before it, by the id there. */
+export const parentOf = (header: SourceHeader | null, summary: SourceSession | null): string | null =>
+  text(header?.parent_session_id) ?? summary?.parent_session_id ?? null;
+
 const continues = (header: SourceHeader | null, summary: SourceSession | null): boolean =>
   summary ? summary.kind === 'continuation' : header?.session_source !== 'fork';
+
+/** As its own program lists it; a child that has a file of its own is one that somebody opened: a fork, say. */
+function isHidden(header: SourceHeader | null, summary: SourceSession | null, source: string): boolean {
+  if (!summary) return isHiddenSource(source);
+  return summary.hidden && !(header && summary.kind === 'child' && !isHiddenSource(summary.source));
+}
 
 const workspaceOf = (folder: string | null): string | null =>
   folder?.startsWith('/') && !folder.includes('\0') ? folder : null;

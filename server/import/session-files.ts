@@ -11,7 +11,6 @@ import { planAttachments } from './attachments.ts';
 import type { Conversation, Loaded, Source } from './conversation.ts';
 import { addProblem, type ImportReport } from './report.ts';
 import { completedSidecar, importedSidecar } from './sidecar.ts';
-import type { ImportedRow } from './transcript.ts';
 
 /** A file and its name here. */
 export interface Attached {
@@ -20,8 +19,8 @@ export interface Attached {
 }
 
 export interface SessionFiles {
-  /** Which files come with a conversation, and its rows with the names that these have here. */
-  plan(conversation: Conversation, loaded: Loaded): Promise<{ rows: ImportedRow[]; attached: Attached[] }>;
+  /** Which files come with a conversation, and the names that these have here in it. */
+  plan(conversation: Conversation, loaded: Loaded): Promise<{ loaded: Loaded; attached: Attached[] }>;
   /** @param touched the session went on here before it had its files: what it has is completed, and nothing replaced */
   write(
     conversation: Conversation,
@@ -58,15 +57,17 @@ export function createSessionFiles(
   }
 
   return {
-    async plan(conversation, { rows }) {
-      const own = await conversation.attachments();
-      if (own.length === 0 && source.roots.length === 0) return { rows, attached: [] };
-      const plan = await planAttachments(rows, own, source.roots);
+    async plan(conversation, loaded) {
+      const own = await conversation.attachments(loaded.before?.parts.map(({ id }) => id) ?? []);
+      if (own.length === 0 && source.roots.length === 0) return { loaded, attached: [] };
+      const plan = await planAttachments(loaded.rows, loaded.header?.pending_attachments, own, source.roots);
       for (const name of plan.missing) {
         const message = `the attachment ${JSON.stringify(name)} is not there`;
         addProblem(report, { id: conversation.id, code: 'attachment', message });
       }
-      return { rows: plan.rows, attached: plan.files };
+      const { rows, pending } = plan;
+      const header = pending ? { ...loaded.header, pending_attachments: pending } : loaded.header;
+      return { loaded: { ...loaded, header, rows }, attached: plan.files };
     },
 
     async write(conversation, loaded, session, attached, touched) {

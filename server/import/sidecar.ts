@@ -5,7 +5,7 @@
 import type { FoundRow, Sidecar, SidecarHeader, SidecarRow } from '../../db/files/sidecar-store.ts';
 import type { SessionRow } from '../../db/stores.ts';
 import type { RawRow } from '../core/reconcile/row.ts';
-import { ANCHOR_FIELD, fixContext } from './context.ts';
+import { ANCHOR_FIELD, fixContext, forContext } from './context.ts';
 import type { Loaded } from './conversation.ts';
 import type { ImportedRow } from './transcript.ts';
 
@@ -61,15 +61,22 @@ export function importedSidecar(
 }
 
 /** The fields behind the transcript, with the context that a model is to be given. */
-function contextOf({ header, tail, context }: Loaded, rows: readonly ImportedRow[]) {
+function contextOf({ header, tail, context, before }: Loaded, rows: readonly ImportedRow[]) {
   // The tail of a long conversation is as long as that: it is read only where it may say something of this.
   const { tailText } = tail;
   const keepsOne = tailText ? tailText.keys.includes('context_messages') : 'context_messages' in tail.tail;
-  const found = context ?? (keepsOne ? tail.tail.context_messages : null);
+  const own = before?.own ?? null;
+  const kept = context ?? (keepsOne ? tail.tail.context_messages : null);
+  const isKept = Array.isArray(kept) && kept.length > 0;
+  // What other sessions said before a compression was told in this one by its summary.
+  const found =
+    isKept || !own
+      ? kept
+      : own.map(({ message, parts }) => forContext({ ...message, content: parts ?? message.content }));
   if (!Array.isArray(found)) return { tail, anchor: null };
   const list = found.filter((row: RawRow | null): row is RawRow => typeof row?.role === 'string');
-  const { anchor, more } = fixContext(header?.[ANCHOR_FIELD], list, rows);
-  if (!context && more.length === 0) return { tail, anchor };
+  const { anchor, more } = fixContext(header?.[ANCHOR_FIELD], list, rows, own !== null);
+  if (!context && isKept && more.length === 0) return { tail, anchor };
   return { tail: { tail: { tool_calls: [], ...tail.tail, context_messages: [...found, ...more] } }, anchor };
 }
 

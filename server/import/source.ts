@@ -3,14 +3,17 @@
  * Turnkeep, a state.db alone, a folder of sidecars, one sidecar, one exported document. Nothing of them is ever written.
  */
 import path from 'node:path';
+import { lookAtDatabase } from '../../db/files/foreign/database-place.ts';
 import { type ForeignFolder, openForeignFolder } from '../../db/files/foreign/folder.ts';
 import {
-  filesIn,
+  filesOf,
   isUnreadable,
   journalsIn,
   lookAtImport,
+  namesIn,
   readJson,
   realPlace,
+  type SourceFile,
   sidecarsIn,
 } from '../../db/files/import-files.ts';
 import type { Tail } from '../../db/files/sidecar-text.ts';
@@ -20,11 +23,12 @@ import type { Project } from '../../db/stores.ts';
 import { isSessionId } from '../core/ids.ts';
 import { fencesOf } from '../core/reconcile/fences.ts';
 import { idOf, type RawRow } from '../core/reconcile/row.ts';
-import { DOCUMENT_FORMAT } from '../core/session-document.ts';
 import type { Conversation, Loaded, Source } from './conversation.ts';
-import { documentConversation } from './document.ts';
+import { type Part, wholeOf } from './lineage.ts';
+import { openFile } from './one-file.ts';
+import { withJournaledTurn } from './open-turn.ts';
 import type { SourceHeader } from './session-fields.ts';
-import { digestOf, toTranscript } from './transcript.ts';
+import { toTranscript } from './transcript.ts';
 
 export interface SourceParts {
   /** A folder of our own for a private copy of a database. */
@@ -39,6 +43,7 @@ const nothing = async (): Promise<never[]> => [];
 export async function openSource(place: string, parts: SourceParts): Promise<Source | string> {
   const found = await lookAtImport(place);
   if (found.kind === 'missing') return `${place} is not there.`;
+  if (found.kind === 'neither') return `${place} is neither a folder nor a file.`;
   if (found.kind === 'folder') return openHome(await realPlace(place), await lookAtReal(place), parts);
   if (found.beginning.toString('latin1').startsWith('SQLite format 3')) {
     const file = await realPlace(place);
@@ -76,19 +81,34 @@ async function openHome(home: string, places: HomePlaces, parts: SourceParts): P
     const ids = new Set([...sessions.keys(), ...names]);
     const conversations: Conversation[] = [];
     const deleted = await deletedIn(folder);
+    const isOurs = owner === 'turnkeep';
+    const inFolder = (id: string) => (folder && withFile.has(id) ? folder : null);
+    const partOf = async (id: string): Promise<Part | string | null> => {
+      const summary = sessions.get(id) ?? null;
+      const loaded = await load(id, summary, db, inFolder(id), isOurs);
+      return loaded === null || typeof loaded === 'string' ? loaded : { id, summary, loaded };
+    };
+    const find = async (id: string): Promise<Part | null> => {
+      const found = ids.has(id) && !deleted.has(id) ? await partOf(id) : null;
+      return typeof found === 'string' ? null : found;
+    };
     for (const id of ids) {
       if (deleted.has(id)) continue;
       const summary = sessions.get(id) ?? null;
-      const inFolder = folder && withFile.has(id) ? folder : null;
+      const files = inFolder(id);
       conversations.push({
         id,
-        keepsId: true,
-        seen: JSON.stringify([summary?.mark, summary?.rowMark, inFolder ? await inFolder.identity(id) : null]),
+        keepsId: isSessionId(id),
+        seen: JSON.stringify(await seenOf(id, summary, files)),
         summary,
         createdAt: summary?.created_at ?? Number.POSITIVE_INFINITY,
         waits: waiting.has(id),
-        load: () => load(id, summary, db, inFolder, owner === 'turnkeep'),
-        attachments: () => filesIn(path.join(base, 'attachments', id)),
+        async load() {
+          const part = await partOf(id);
+          // A session of ours has what was before it already.
+          return part === null || typeof part === 'string' ? part : isOurs ? part.loaded : wholeOf(part, find);
+        },
+        attachments: (before) => attachmentsIn(path.join(base, 'attachments'), [...before].reverse().concat(id)),
         journals: () => (sidecars === null ? nothing() : journalsIn(sidecars, id)),
       });
     }
@@ -102,12 +122,38 @@ async function openHome(home: string, places: HomePlaces, parts: SourceParts): P
         [...((await db?.projects()) ?? []), ...(await projectsOf(base))].map((one) => [one.project_id, one]),
       ),
       roots: [path.join(base, 'attachments')],
+      profiles: await profilesIn(home),
       close: async () => db?.close(),
     };
   } catch (error) {
     await db?.close();
     throw error;
   }
+}
+
+/** What tells one state of a conversation from another. */
+async function seenOf(id: string, summary: SourceSession | null, folder: ForeignFolder | null): Promise<unknown[]> {
+  const seen = [summary?.mark, summary?.rowMark, folder ? await folder.identity(id) : null];
+  const turn = await folder?.openTurn(id);
+  return turn ? [...seen, turn.startedAt] : seen;
+}
+
+/** Files of these sessions; of two with one name the last. */
+async function attachmentsIn(folder: string, ids: readonly string[]): Promise<SourceFile[]> {
+  const found: SourceFile[] = [];
+  for (const id of ids) found.push(...(await filesOf(folder, id)));
+  return found;
+}
+
+/** Homes of named profiles, which Hermes keeps below its own. */
+async function profilesIn(home: string): Promise<string[]> {
+  const folder = path.join(home, 'profiles');
+  const found: string[] = [];
+  for (const name of await namesIn(folder)) {
+    const place = path.join(folder, name);
+    if ((await lookAtDatabase(path.join(place, 'state.db'))).file !== null) found.push(place);
+  }
+  return found;
 }
 
 /** Sessions that were deleted there, and not saved again since. */
@@ -147,19 +193,23 @@ async function load(
     // A backup alone is what is left of a deleted one, unless the database still has the session.
     if (folder && read?.from !== 'live' && !summary) return read ? null : await problemOf(folder, id);
     const state = summary && db ? await db.rows(id) : [];
-    const header: SourceHeader | null = read?.sidecar.header ?? null;
+    const found = read?.sidecar.header ?? null;
     let rows = (read?.sidecar.rows ?? []).map((row) => JSON.parse(row.json) as RawRow);
-    if (isOurs && summary && read && editOf(header) < summary.edit_number) {
+    if (isOurs && summary && read && editOf(found) < summary.edit_number) {
       // Its last edit has not reached the file.
       const kept = new Set(state.map(idOf));
       rows = rows.filter((row) => kept.has(idOf(row)));
     }
     const context = read || !summary || !db ? null : await db.context(id);
     const tail = read ? { tail: read.sidecar.tail, ...tailTextOf(read.sidecar) } : NO_TAIL;
-    return { header, rows: toTranscript(rows, state, fencesOf(header)), tail, context };
+    const transcript = toTranscript(rows, state, fencesOf(found));
+    const header = folder && found ? await withJournaledTurn(folder, id, found, transcript) : found;
+    return { header, rows: transcript, tail, context, before: null };
   } catch (error) {
     if (isUnreadable(error)) return `it cannot be read (${error.code})`;
-    if (storageTroubleKind(error) !== null) return 'the database cannot be read';
+    // One that is locked can be read later: the next run goes on here.
+    const trouble = storageTroubleKind(error);
+    if (trouble !== null && trouble !== 'busy') return 'the database cannot be read';
     throw error;
   }
 }
@@ -177,49 +227,4 @@ async function problemOf(folder: ForeignFolder, id: string): Promise<string | nu
   // What an agent keeps for itself beside its database: `session_<id>.json`.
   if (`session_${String(value.session_id)}` === id) return null;
   return value.session_id === id ? 'its messages are none' : `it is of session ${JSON.stringify(value.session_id)}`;
-}
-
-/** One sidecar or one document. */
-async function openFile(file: string): Promise<Source | string> {
-  const read = await readJson(file);
-  if (typeof read === 'string') return `${file} cannot be imported: ${read}.`;
-  const value = read.value as Record<string, unknown> | null;
-  if (typeof value !== 'object' || value === null) return `${file} cannot be imported: it is no conversation.`;
-  const label = path.basename(file);
-  const common = { label, projects: new Map<string, Project>(), close: async () => {} };
-  if (value.format === DOCUMENT_FORMAT) {
-    const conversation = documentConversation(value);
-    if (typeof conversation === 'string') return `${file} cannot be imported: ${conversation}.`;
-    return { ...common, home: 'document', roots: [], conversations: [conversation] };
-  }
-  const id = value.session_id;
-  if (typeof id !== 'string' || !isSessionId(id) || !Array.isArray(value.messages)) {
-    return `${file} cannot be imported: it is neither a sidecar nor an exported conversation.`;
-  }
-  const folder = path.dirname(file);
-  const base = path.dirname(folder);
-  const isInHome = path.basename(folder) === 'sessions';
-  const fields = Object.entries(value);
-  const at = fields.findIndex(([key]) => key === 'messages');
-  const header: SourceHeader = Object.fromEntries(fields.slice(0, at));
-  const rows = value.messages.filter((row: unknown): row is RawRow => typeof (row as RawRow | null)?.role === 'string');
-  const transcript = toTranscript(rows, [], fencesOf(header));
-  const conversation: Conversation = {
-    id,
-    keepsId: true,
-    seen: digestOf(transcript),
-    summary: null,
-    createdAt: 0,
-    waits: false,
-    load: async () => ({
-      header,
-      rows: transcript,
-      tail: { tail: Object.fromEntries(fields.slice(at + 1)) },
-      context: null,
-    }),
-    attachments: () => (isInHome ? filesIn(path.join(base, 'attachments', id)) : nothing()),
-    journals: () => (isInHome ? journalsIn(folder, id) : nothing()),
-  };
-  const home = isInHome ? base : folder;
-  return { ...common, home, roots: isInHome ? [path.join(base, 'attachments')] : [], conversations: [conversation] };
 }

@@ -146,7 +146,8 @@ function freeId(id: string, taken: ReadonlySet<string>): string {
   return free;
 }
 
-function withId(row: ImportedRow, id: string): ImportedRow {
+/** A row under another id. */
+export function withId(row: ImportedRow, id: string): ImportedRow {
   const renamed = { ...row, message: { ...row.message, id } };
   return row.stored === undefined ? renamed : { ...renamed, stored: JSON.stringify({ ...JSON.parse(row.stored), id }) };
 }

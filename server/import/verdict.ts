@@ -9,7 +9,7 @@ export type Verdict =
   /** Nothing new there. */
   | { kind: 'unchanged' }
   /**
-   * Only longer there, and nobody went on here: the rows from `from` on are added. `settled` are rows by which recovery
+   * Only longer there, or a prompt was accepted there, and nobody went on here: the rows from `from` on are added. `settled` are rows by which recovery
    * settled, here, a turn whose end is told there by now.
    */
   | { kind: 'grown'; from: number; settled: string[] }
@@ -18,12 +18,20 @@ export type Verdict =
 
 /**
  * @param rows the transcript there
+ * @param openRun the run of a prompt that was accepted there and is in no row; null for none
  * @param own how it stands here
  */
-export function judgeKnown(record: ImportRecord, rows: readonly { shape: string }[], own: OwnState): Verdict {
+export function judgeKnown(
+  record: ImportRecord,
+  rows: readonly { shape: string }[],
+  openRun: string | null,
+  own: OwnState,
+): Verdict {
   const { row_count: count, digest } = record;
   const isSameBeginning = rows.length >= count && digestOf(rows, count) === digest;
-  if (isSameBeginning && rows.length === count) return { kind: 'unchanged' };
+  // Without its files nothing could settle it here.
+  const hasNewTurn = openRun !== null && record.files_done && !own.later.some((row) => row.runId === openRun);
+  if (isSameBeginning && rows.length === count && !hasNewTurn) return { kind: 'unchanged' };
   if (!isSameBeginning || !isUntouched(record, own) || own.ids.length !== count) return { kind: 'parted' };
   return { kind: 'grown', from: count, settled: own.later.flatMap((row) => (row.active ? [row.id!] : [])) };
 }

@@ -1,7 +1,7 @@
 /** This process as an owner of sessions: takes and gives back leases under its own identity. */
 import { RegistryTrouble } from '../../db/storage-trouble.ts';
 import type { LeaseRequest, LeaseStore } from '../../db/stores.ts';
-import { type LeaseOwner, sameProcess } from '../core/lease-rules.ts';
+import { type LeaseOwner, sameProcess, sameWriter } from '../core/lease-rules.ts';
 import type { ProcessIdentity } from '../core/terms.ts';
 import type { LiveSession } from '../live/live-session.ts';
 import { notOwned } from './not-owned.ts';
@@ -33,7 +33,7 @@ export interface Leases {
   elsewhere(sessionId: string): Promise<ProcessIdentity | null>;
   /** Sessions whose queue has lost its owner, and whether other living processes have sessions with prompts. */
   abandoned(): Promise<{ sessions: string[]; othersRun: boolean }>;
-  /** Gives it back unless prompts are still open. @param wait false: not now, when the state DB is locked */
+  /** Gives it back unless prompts are still open or gateway clients hold the session. @param wait false: not now, when the state DB is locked */
   releaseIdle(live: LiveSession, wait?: boolean): Promise<void>;
 }
 
@@ -58,8 +58,10 @@ export function createLeases({ store, process, epoch, cap, now, newId, log }: Le
     async own(live) {
       const { sessionId } = live;
       const holder = await store.holder(sessionId);
-      if (holder && sameProcess(holder, process)) return 'held';
-      const answer = holder ? { kind: 'not_owned' as const, holder } : await acquire(live);
+      if (holder && sameWriter(holder, owner(live))) return 'held';
+      // Also from a runtime of this process that is gone from memory: under its name nobody would give it back.
+      const isOthers = holder !== null && !sameProcess(holder, process);
+      const answer = isOthers ? { kind: 'not_owned' as const, holder } : await acquire(live);
       if (answer.kind === 'not_owned') throw notOwned(sessionId, answer.holder);
       return 'taken';
     },
@@ -72,6 +74,7 @@ export function createLeases({ store, process, epoch, cap, now, newId, log }: Le
     abandoned: () => store.abandoned(process),
 
     async releaseIdle(live, wait = true) {
+      if (live.held) return;
       try {
         await store.releaseIdle(live.sessionId, owner(live), { wait });
       } catch (error) {

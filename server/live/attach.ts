@@ -10,11 +10,11 @@ import type { JournalStore } from '../../db/files/journal.ts';
 import type { AdmissionStore } from '../../db/stores.ts';
 import { type Cursor, formatCursor, parseCursor } from '../core/cursor.ts';
 import { envelopeOfLine } from '../core/events.ts';
-import type { FoldView } from '../core/fold.ts';
 import type { Admission } from '../core/terms.ts';
 import { type LiveEvent, plainLiveEvent, replayedLiveEvent } from './live-event.ts';
-import { type Attachment, cancelledCompletion, type LiveSession, type Position } from './live-session.ts';
+import { type Attachment, cancelledCompletion, type LiveSession, type Position, pendingRun } from './live-session.ts';
 import type { LiveRegistry } from './registry.ts';
+import { runViewOf } from './run-view.ts';
 import type { Subscriber } from './subscriber.ts';
 
 /** What a session looks like to a person right now, without its transcript. */
@@ -32,6 +32,8 @@ export interface AttachParts {
   describe(sessionId: string): Promise<SessionDescription>;
   /** Runs whose turns an edit took back: nobody is shown them again (ED1). */
   takenBack(sessionId: string): Promise<ReadonlySet<string>>;
+  /** Why the queue of a session does not move although something waits in it. */
+  whyStuck(sessionId: string): Promise<string | null>;
 }
 
 export interface AttachRequest {
@@ -39,8 +41,10 @@ export interface AttachRequest {
   subscriber: Subscriber;
   /** As the reader gave it; null for none. */
   cursor: string | null;
-  /** Only the events of this run, then the end. */
-  only?: string;
+  /** A reader that is told by other means where things stand: `now` from here on, `draft` for a session without a row. */
+  from?: 'now' | 'draft';
+  /** Only the events of this run, then the end; also when it does not come for now, with the reason. */
+  only?: { runId: string; admissionId: string };
   /** With `only`: how the run ended, when its journal is not there to tell. */
   completion?(): Promise<LiveEvent | null>;
 }
@@ -53,7 +57,9 @@ type Resolved =
   | { kind: 'waiting'; runId: string }
   | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' | 'edited' };
 
-export function createAttach({ admissions, journals, registry, epoch, describe, takenBack }: AttachParts) {
+export function createAttach(parts: AttachParts) {
+  const { admissions, journals, registry, epoch, describe, takenBack, whyStuck } = parts;
+
   /** Where a cursor stands, or why it cannot be honoured. */
   async function resolve(live: LiveSession, text: string): Promise<Resolved> {
     const cursor = parseCursor(text);
@@ -148,13 +154,17 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
           // Another process runs it: what it says is read when it has ended.
           return goLive(attachment, here ?? { generation, runId, seq });
         }
+        if (admission.status === 'unknown') {
+          // Nobody knows its end; whoever resolves it gives what is left of it, and the queue waits until then.
+          return attachment.only === runId ? 'lost' : goLive(attachment, { generation, runId, seq });
+        }
         if (admission.status === 'terminal') {
           const last = admission.last_seq ?? 0;
           seq = await replay(attachment, sessionId, runId, seq, last);
           if (seq < last && !attachment.subscriber.ended) return 'lost';
         }
         finished = true;
-        if (attachment.only === runId) return admission.status === 'terminal' ? 'ended' : 'lost';
+        if (attachment.only === runId) return 'ended';
         continue;
       }
       const [later] = await admissions.claimedSince(sessionId, generation, 1);
@@ -195,7 +205,7 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
       const cursor = formatCursor(cursorAt(position));
       const payload = {
         ...description,
-        run: viewOf(live),
+        run: runViewOf(live),
         open_requests: [...live.requests.values()],
         revision: description.session.revision,
         cursor,
@@ -224,15 +234,6 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
   const cursorAt = ({ runId, seq }: Position): Cursor =>
     runId === null ? { kind: 'beginning' } : { kind: 'at', runId, seq };
 
-  function viewOf(live: LiveSession) {
-    if (!live.run) return null;
-    const log = live.run.log;
-    const view = log?.fold.view() ?? NOTHING_YET;
-    const status = live.requests.size > 0 ? 'waiting' : 'running';
-    const { runId: run_id, admissionId: admission_id, generation, input } = live.run;
-    return { run_id, admission_id, generation, input, status, ...view, last_seq: log?.published() ?? 0 };
-  }
-
   /** What an honoured cursor is followed by, behind the replay: the queue and the open questions as they are now. */
   async function infoAfterReplay(live: LiveSession, attachment: Attachment): Promise<void> {
     const before = live.infos;
@@ -258,28 +259,32 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
     const now = await admissions.byRun(live.sessionId, runId);
     if (!now) return 'deleted';
     if (now.outcome === 'cancelled') attachment.onCancelled();
+    if (now.status === 'queued' && attachment.only !== null) {
+      const reason = await whyStuck(live.sessionId);
+      // Told only while it waits: its run may have begun since.
+      if (reason !== null && attachment.at === null) attachment.onStuck(reason);
+    }
     return 'live';
-  }
-
-  /** The end of a reader that only wanted a prompt which was cancelled. */
-  async function endCancelled(subscriber: Subscriber, sessionId: string, runId: string): Promise<void> {
-    const admission = await admissions.byRun(sessionId, runId);
-    if (admission) subscriber.offer([cancelledCompletion(sessionId, admission.admission_id, runId)]);
-    subscriber.close('finished');
   }
 
   /**
    * Attaches a reader. Returns when it is live or has ended; the caller has made sure that the session exists and that
    * what a dead process left of it is repaired.
    */
-  return async function attach({ sessionId, subscriber, cursor, only, completion }: AttachRequest): Promise<void> {
+  return async function attach(request: AttachRequest): Promise<void> {
+    const { sessionId, subscriber, cursor, only, completion } = request;
     const live = registry.open(sessionId);
     let cancelled = false;
     // Behind the headers an error can only end the stream; the reader comes back with its cursor.
     const endEarly = (): void => subscriber.close('shutdown');
+    /** Ends a reader of one run with what it must still be told. */
+    const finish = (last: LiveEvent): void => {
+      subscriber.offer([last]);
+      subscriber.close('finished');
+    };
     const attachment: Attachment = {
       subscriber,
-      only: only ?? null,
+      only: only?.runId ?? null,
       skipUntil: null,
       at: null,
       live: false,
@@ -293,12 +298,12 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
       onCancelled() {
         if (cancelled) return;
         cancelled = true;
-        if (only !== undefined) {
-          endCancelled(subscriber, sessionId, only).catch(endEarly);
-          return;
-        }
+        if (only !== undefined) return finish(cancelledCompletion(sessionId, only.admissionId, only.runId));
         attachment.live = false;
         snapshot(live, attachment, 'cancelled').catch(endEarly);
+      },
+      onStuck(reason) {
+        if (only !== undefined) finish(pendingRun(sessionId, only.runId, only.admissionId, reason));
       },
       onBehind(generation) {
         follow(live, attachment, attachment.at!, generation).catch(endEarly);
@@ -309,7 +314,7 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
       live.attachments.delete(attachment);
       registry.reap(sessionId);
     });
-    let here = await bring(live, attachment, cursor);
+    let here = await bring(live, attachment, request);
     if (here === 'lost' && only === undefined) here = await snapshot(live, attachment, 'too_old');
     here = await bringUpToDate(live, attachment, here);
     if (here === 'deleted') {
@@ -317,6 +322,7 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
     } else if (here === 'lost') {
       const end = await completion?.();
       if (end) subscriber.offer([end]);
+      else attachment.onStuck('unknown_execution');
     }
     if (only !== undefined && here !== 'live') subscriber.close('finished');
     if (here === 'live' && cursor !== null && !subscriber.ended && !cancelled) await infoAfterReplay(live, attachment);
@@ -354,7 +360,12 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
   }
 
   /** Brings a reader to the present in the way that it asked for. */
-  async function bring(live: LiveSession, attachment: Attachment, cursor: string | null): Promise<CaughtUp> {
+  async function bring(live: LiveSession, attachment: Attachment, { cursor, from }: AttachRequest): Promise<CaughtUp> {
+    if (from === 'draft') return goLive(attachment, positionNow(live, null));
+    if (from === 'now') {
+      const last = await admissions.lastClaimed(live.sessionId);
+      return catchUp(live, attachment, positionNow(live, last));
+    }
     if (attachment.only !== null) return waitFor(live, attachment, attachment.only);
     const resolved = cursor === null ? null : await resolve(live, cursor);
     if (resolved === null) return snapshot(live, attachment, null);
@@ -364,9 +375,6 @@ export function createAttach({ admissions, journals, registry, epoch, describe, 
     return waitFor(live, attachment, resolved.runId);
   }
 }
-
-/** What a run shows before its journal is open. */
-const NOTHING_YET: FoldView = { text: '', reasoning: '', tools: [], parts: [], todos: [], notice: null };
 
 const runAdmission = (run: { runId: string; generation: number }) => ({
   run_id: run.runId,

@@ -54,6 +54,8 @@ export interface Attachment {
   onEdited(): void;
   /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
   onCancelled(): void;
+  /** What it waits for does not come for now: a reader of one run ends with the reason. */
+  onStuck(reason: string): void;
   /** There are runs, up to and with this generation, that it was not given: another process ran them. */
   onBehind(generation: number): void;
 }
@@ -80,17 +82,26 @@ export interface LiveSession {
   infos: number;
   /** Why the queue does not move although something waits in it. */
   paused: string | null;
+  /** Gateway clients have it: its lease stays while it is idle, and it is not deleted under them. */
+  held: boolean;
   readonly attachments: Set<Attachment>;
   readonly requests: Map<string, OpenRequest>;
   publishRun(events: readonly LiveEvent[]): void;
+  /**
+   * The end of a run that had been left of unknown fate. Who has not been given the rest of the run is given that first.
+   * @param end null when it had been shown already
+   */
+  publishEnd(generation: number, end: LiveEvent | null): void;
   /** A session event: `session.info`, `request.open`, `request.cancel`, `session.deleted`. */
   publish(event: LiveEvent): void;
   /** Runs up to this generation have ended, in whatever process: readers are given what they have not. */
   ended(generation: number): void;
   /** There was an edit, in whatever process: readers of what it took back are told anew. */
   edited(number: number): void;
-  /** Ends the readers of a run that will have no end. */
+  /** The fate of a run is unknown: ends those who read it alone, with the reason. */
   abandonRun(runId: string): void;
+  /** The queue does not move for now: ends those who wait for one prompt in it, with the reason. */
+  endWaiting(reason: string): void;
   /** The one completion of a prompt that was cancelled while it waited (CL5). */
   publishCancelled(admission: { admission_id: string; run_id: string }): void;
 }
@@ -120,6 +131,7 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     editSeen: null,
     infos: 0,
     paused: null,
+    held: false,
     attachments,
     requests: new Map(),
 
@@ -133,6 +145,14 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
           if (begun) attachment.at = { generation: begun.generation, runId: null, seq: 0 };
           deliver(attachment, events);
         }
+      }
+    },
+
+    publishEnd(generation, end) {
+      for (const attachment of [...attachments]) {
+        if (!attachment.live) continue;
+        if (isBehind(attachment, generation)) attachment.onBehind(generation);
+        else if (end) deliver(attachment, [end]);
       }
     },
 
@@ -158,7 +178,14 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
     },
 
     abandonRun(runId) {
-      for (const { only, subscriber } of [...attachments]) if (only === runId) subscriber.close('finished');
+      for (const attachment of [...attachments]) if (attachment.only === runId) attachment.onStuck('unknown_execution');
+    },
+
+    endWaiting(reason) {
+      for (const attachment of [...attachments]) {
+        // One that catches up looks for itself when it has come to the present.
+        if (attachment.only !== null && attachment.live && attachment.at === null) attachment.onStuck(reason);
+      }
     },
 
     publishCancelled({ admission_id, run_id }) {
@@ -181,6 +208,12 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
 function isBehind({ only, at }: Attachment, generation: number): boolean {
   if (only !== null || at === null) return false;
   return at.generation < generation || (at.runId !== null && at.generation === generation);
+}
+
+/** What ends the stream of one run although the run has not ended: why it does not go on for now. */
+export function pendingRun(sessionId: string, runId: string, admissionId: string, reason: string): LiveEvent {
+  const place = { run_id: runId, admission_id: admissionId };
+  return plainLiveEvent('run.pending', sessionId, { admission_id: admissionId, reason }, place);
 }
 
 /** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */

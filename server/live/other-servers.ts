@@ -132,8 +132,9 @@ export function createOtherServers(parts: OtherServersParts): OtherServers {
     if (!session || !live) return;
     if (live.editSeen !== null && live.editSeen !== session.edit_number) live.edited(session.edit_number);
     live.editSeen = session.edit_number;
-    const isRunning = session.open.some((one) => one.status === 'started');
-    live.ended(isRunning ? session.generation - 1 : session.generation);
+    // A turn of unknown fate has no end yet either.
+    const isOpen = session.open.some((one) => one.status !== 'queued');
+    live.ended(isOpen ? session.generation - 1 : session.generation);
   }
 
   const sweep = recurring('no queue without an owner could be looked for', async () => {

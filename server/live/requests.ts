@@ -26,10 +26,30 @@ export interface Requests {
   withdraw(live: LiveSession, runId: string): void;
   /** `invalid` leaves the question open. */
   reply(live: LiveSession | null, requestId: string, reply: Reply): 'ok' | 'expired' | 'invalid';
+  /** A person has it before them: its time begins again, once. False when it is no longer open. */
+  seen(live: LiveSession, requestId: string): boolean;
+  /** Answers one question of several; the last one answers the request. `invalid` for a question that was not asked. */
+  lock(
+    live: LiveSession,
+    requestId: string,
+    questionId: string,
+    answer: string | null,
+  ): 'expired' | 'invalid' | { remaining: number };
+}
+
+interface Waiting {
+  question: Question;
+  /** Answers that are locked already, by the ids of their questions. */
+  locked: Record<string, string | null>;
+  settle(answer: Answer, reason: string): void;
+  /** Begins the time anew, unless that was done before. */
+  seen(): void;
 }
 
 export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts): Requests {
-  const waiting = new Map<string, { question: Question; settle(answer: Answer, reason: string): void }>();
+  const waiting = new Map<string, Waiting>();
+  const openOf = (live: LiveSession | null, requestId: string): Waiting | null =>
+    live?.requests.has(requestId) ? (waiting.get(requestId) ?? null) : null;
 
   return {
     ask(live, runId, question, signal) {
@@ -38,7 +58,10 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
       const request: OpenRequest = { id: newId(), run_id: runId, kind, params, created_at: now() };
       return new Promise((resolve) => {
         const withdraw = () => settle({ kind: 'withdrawn' }, 'interrupted');
-        const timer = timeoutS > 0 ? setTimeout(() => settle({ kind: 'timeout' }, 'timeout'), timeoutS * 1000) : null;
+        const begin = () =>
+          timeoutS > 0 ? setTimeout(() => settle({ kind: 'timeout' }, 'timeout'), timeoutS * 1000) : null;
+        let timer = begin();
+        let isSeen = false;
         const settle = (answer: Answer, reason: string): void => {
           if (!waiting.delete(request.id)) return;
           if (timer) clearTimeout(timer);
@@ -48,7 +71,13 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
           onChange(live.sessionId);
           resolve(answer);
         };
-        waiting.set(request.id, { question, settle });
+        const seen = (): void => {
+          if (isSeen) return;
+          isSeen = true;
+          if (timer) clearTimeout(timer);
+          timer = begin();
+        };
+        waiting.set(request.id, { question, locked: {}, settle, seen });
         live.requests.set(request.id, request);
         signal.addEventListener('abort', withdraw);
         live.publish(plainLiveEvent('request.open', live.sessionId, request));
@@ -63,12 +92,31 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
     },
 
     reply(live, requestId, reply) {
-      const open = waiting.get(requestId);
-      if (!open || !live?.requests.has(requestId)) return 'expired';
+      const open = openOf(live, requestId);
+      if (!open) return 'expired';
       const answer = toAnswer(open.question, reply);
       if (!answer) return 'invalid';
       open.settle(answer, 'resolved');
       return 'ok';
+    },
+
+    seen(live, requestId) {
+      const open = openOf(live, requestId);
+      open?.seen();
+      return open !== null;
+    },
+
+    lock(live, requestId, questionId, answer) {
+      const open = openOf(live, requestId);
+      if (!open) return 'expired';
+      const { question, locked } = open;
+      if (question.kind !== 'clarify' || !question.questions.some((one) => one.qid === questionId)) return 'invalid';
+      locked[questionId] = answer;
+      const request = live.requests.get(requestId)!;
+      request.params = { ...request.params, answers: locked };
+      const remaining = question.questions.filter((one) => !(one.qid in locked)).length;
+      if (remaining === 0) open.settle({ kind: 'answers', answers: locked }, 'resolved');
+      return { remaining };
     },
   };
 }

@@ -52,6 +52,8 @@ export interface RunLog {
   seal(complete: MessageComplete): Promise<StampedEvent>;
   /** Tells everybody the terminal event. */
   publishTerminal(): void;
+  /** Whether everybody was told its end. */
+  ended(): boolean;
   /** Published events after `seq`; null when they are no longer all in memory. */
   recent(after: number): readonly LiveEvent[] | null;
   /** Closes the journal; what was published stays readable. */
@@ -73,6 +75,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
   let seq = 0;
   let published = 0;
   let sealed: Entry | null = null;
+  let isOver = false;
   const ring: LiveEvent[] = [];
   let ringStart = 0;
   let ringBytes = 0;
@@ -162,7 +165,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
     publishTerminal() {
       if (sealed) publish([sealed]);
       sealed = null;
+      isOver = true;
     },
+
+    ended: () => isOver,
 
     recent(after) {
       const first = ring[ringStart]?.place?.seq ?? published + 1;

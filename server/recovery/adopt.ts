@@ -54,8 +54,8 @@ const timeOf = (value: unknown): number | null =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : null;
 const countOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) || 0 : 0);
 
-/** The session's row, as far as its file tells it. */
-function rowOf(sessionId: string, header: SidecarHeader, now: number): NewCopy {
+/** The session's row, as far as its file tells it. @param now epoch seconds */
+export function rowOf(sessionId: string, header: SidecarHeader, now: number): NewCopy {
   const title = textOf(header.title);
   const isNamed = title !== null && title !== 'Untitled';
   const changedAt = timeOf(header.updated_at) ?? timeOf(header.created_at) ?? now;

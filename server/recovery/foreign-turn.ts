@@ -126,7 +126,7 @@ export function createForeignTurns(parts: ForeignTurnParts): ForeignTurns {
       if (!known.has(row.id)) added.push(row);
       return turn.armed && isMarker(row) ? armed(row, pending.runId) : toSidecarRow(row);
     });
-    return { rows: after, healing: { rows: added, inactive: [], flag: 'recovered' }, ended: true };
+    return { rows: after, healing: { rows: added, inactive: [], flags: ['recovered'] }, ended: true };
   }
 
   function armed(marker: Message, runId: string): SidecarRow {

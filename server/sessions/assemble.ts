@@ -5,12 +5,14 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FileIdentity, FoundRow, Sidecar, SidecarRow, SidecarStore } from '../../db/files/sidecar-store.ts';
-import type { MessageStore, SessionRow, StateIndex } from '../../db/stores.ts';
+import type { LateEdit, MessageStore, SessionRow, StateIndex } from '../../db/stores.ts';
 import { isMarkerId } from '../core/ids.ts';
+import { sayingOf } from '../core/reconcile/context-cut.ts';
 import { cutAtEdit } from '../core/reconcile/edit-fence.ts';
 import { fencesOf } from '../core/reconcile/fences.ts';
-import { collapsed, contentText, idOf, type RawRow } from '../core/reconcile/row.ts';
+import { idOf, type RawRow } from '../core/reconcile/row.ts';
 import type { Message } from '../core/terms.ts';
+import { editOf } from './sidecar-header.ts';
 
 export interface Assembled {
   rows: readonly SidecarRow[];
@@ -20,6 +22,10 @@ export interface Assembled {
   names: { rowId: number; id: string }[];
   missing: Message[];
   inactive: string[];
+  /** An edit that only the file has seen; null when there is none. */
+  edit: LateEdit | null;
+  /** Rows of the file that an edit took back which it has not seen. */
+  gone: readonly FoundRow[];
 }
 
 export interface AssembleInput {
@@ -41,15 +47,24 @@ export async function assemble(input: AssembleInput): Promise<Assembled> {
   const rows = found ? await withoutReplacedMarkers(edited, messages, sessionId) : [];
   const shrunk = found !== null && rows.length !== found.rows.length;
   const isOurs = rows.every(isSettled) && !index.ids.includes(null);
+  const edit = session && found && lateEdit(found, session);
   const short = isOurs ? await withoutInactive(byIds(rows as readonly SidecarRow[], input), input) : null;
-  const assembled = short ?? (await byContent(rows, input));
-  const outdated = found !== null && editOf(found) < (session?.edit_number ?? 0);
-  return { ...assembled, sidecarBehind: assembled.sidecarBehind || shrunk || outdated };
+  const assembled = short ?? (await byContent(rows, input, edit !== null));
+  const outdated = found !== null && editOf(found.header) < (session?.edit_number ?? 0);
+  const there = new Set(edited);
+  const gone = found && edited.length < found.rows.length ? found.rows.filter((row) => !there.has(row)) : [];
+  return { ...assembled, edit, gone, sidecarBehind: assembled.sidecarBehind || shrunk || outdated };
 }
 
-/** The last edit that a file has seen; one that another program wrote has seen none. */
-const editOf = ({ header }: Pick<Sidecar, 'header'>): number =>
-  typeof header.edit_number === 'number' ? header.edit_number : 0;
+type Parts = Omit<Assembled, 'edit' | 'gone'>;
+
+/** The edit that a file has seen and the session's row has not: the state DB was put back to what it was before it. */
+function lateEdit({ header, rows }: Pick<Sidecar<FoundRow>, 'header' | 'rows'>, session: SessionRow): LateEdit | null {
+  const number = editOf(header);
+  if (number <= session.edit_number) return null;
+  const { edit_fence: fence = rows.findLast(({ id }) => id !== null)?.id } = header;
+  return { number, fence: fence ?? null };
+}
 
 /** Whether nothing about a row is open: it has an id, and people may see it as it is. */
 const isSettled = (row: FoundRow): boolean => row.id !== null && row.plain;
@@ -57,11 +72,11 @@ const isSettled = (row: FoundRow): boolean => row.id !== null && row.plain;
 /** A sidecar that has not seen the last edit is cut at its fence. */
 async function afterEdits({ found, session, index, messages, sessionId }: AssembleInput) {
   if (!found) return [];
-  if (!session || editOf(found) >= session.edit_number) return found.rows;
+  if (!session || editOf(found.header) >= session.edit_number) return found.rows;
   // Written by a program that knows nothing of our edits: it may be from before the last one, or have gone on behind it.
   if (found.header.edit_number === undefined) return withoutTakenBack(found.rows, await messages.inactive(sessionId));
   return cutAtEdit(found.rows, {
-    sidecarEdit: editOf(found),
+    sidecarEdit: editOf(found.header),
     sessionEdit: session.edit_number,
     fence: session.edit_fence,
     inactive: new Set(await messages.inactiveIds(sessionId)),
@@ -89,8 +104,6 @@ function withoutTakenBack(rows: readonly FoundRow[], gone: readonly RawRow[]): r
   return kept.length === rows.length ? rows : kept.reverse();
 }
 
-const sayingOf = (row: RawRow): string => `${row.role} ${collapsed(contentText(row.content))}`;
-
 const isMarkerRow = ({ id }: FoundRow): boolean => id !== null && isMarkerId(id);
 
 /** A marker that gave way to a late answer stays away, also when the file could not be saved since. */
@@ -101,7 +114,7 @@ async function withoutReplacedMarkers(rows: readonly FoundRow[], messages: Messa
 }
 
 /** Rows that all have ids, and are all in the sidecar: null when they are not. */
-function byIds(rows: readonly SidecarRow[], { index, live }: AssembleInput): Assembled | null {
+function byIds(rows: readonly SidecarRow[], { index, live }: AssembleInput): Parts | null {
   // Both have the same rows, as nearly always: nothing is to be looked for.
   if (live === null && rows.length === index.ids.length && rows.every((row, at) => row.id === index.ids[at])) {
     return { rows, sidecarBehind: false, names: [], missing: [], inactive: [] };
@@ -127,7 +140,7 @@ function missingInState(rows: readonly SidecarRow[], index: StateIndex): Message
 }
 
 /** What an edit took back stays away, also when a file that has it says that it has seen the edit. */
-async function withoutInactive(short: Assembled | null, { messages, sessionId }: AssembleInput) {
+async function withoutInactive(short: Parts | null, { messages, sessionId }: AssembleInput) {
   if (!short || short.missing.length === 0) return short;
   const inactive = new Set(await messages.inactiveIds(sessionId));
   if (!short.missing.some((row) => inactive.has(row.id))) return short;
@@ -136,7 +149,7 @@ async function withoutInactive(short: Assembled | null, { messages, sessionId }:
 }
 
 /** Rows of other programs on either side, and rows that the sidecar lacks. */
-async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promise<Assembled> {
+async function byContent(rows: readonly FoundRow[], input: AssembleInput, isRewound: boolean): Promise<Parts> {
   const { index, messages, sidecars, sessionId, live, found } = input;
   async function* state() {
     for (let from = 0; from < index.rowIds.length; from += STEP) {
@@ -155,7 +168,22 @@ async function byContent(rows: readonly FoundRow[], input: AssembleInput): Promi
     taken: await messages.inactiveIds(sessionId),
   });
   const missing = merged.rows.slice(merged.missingFrom).map((row) => JSON.parse(row.json) as Message);
-  return { rows: merged.rows, sidecarBehind: merged.changed, names: merged.names, missing, inactive: merged.inactive };
+  const { names, inactive } = merged;
+  const all = { rows: merged.rows, sidecarBehind: merged.changed, names, missing, inactive };
+  return isRewound ? withoutRewound(all, merged.added, found!.header.updated_at) : all;
+}
+
+/**
+ * Without the rows that a state DB still has of before an edit: those that the file lacks and that are no younger than it.
+ * @param added where rows of the state DB alone stand
+ * @param savedAt when the session had last changed as the file was saved, epoch seconds
+ */
+function withoutRewound(all: Parts, added: Uint32Array, savedAt: unknown): Parts {
+  const until = typeof savedAt === 'number' ? savedAt : Number.POSITIVE_INFINITY;
+  const isOld = (row: SidecarRow): boolean => !((JSON.parse(row.json) as Message).timestamp > until);
+  const gone = new Set(Array.from(added, (at) => all.rows[at]!).filter(isOld));
+  const rows = all.rows.filter((row) => !gone.has(row));
+  return { ...all, rows, inactive: [...all.inactive, ...Array.from(gone, (row) => row.id)] };
 }
 
 /** Rows of the state DB that are read at a time. */

@@ -6,13 +6,14 @@
 import type { SidecarRow } from '../../db/files/sidecar-store.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { Cut, SessionRow, Stores } from '../../db/stores.ts';
-import type { Admit } from '../authority/admit.ts';
+import { type Admit, isRetry } from '../authority/admit.ts';
 import type { ReachCrashPoint } from '../authority/crash-points.ts';
+import type { Drain } from '../authority/drain.ts';
 import { judgeEdit, keptUpTo, turnStarts } from '../core/edit-rules.ts';
 import type { Admission, Message } from '../core/terms.ts';
 import { AppError } from '../errors.ts';
 import type { Leases } from '../lease/leases.ts';
-import { notOwned } from '../lease/not-owned.ts';
+import { notOwned, unlessElsewhere } from '../lease/not-owned.ts';
 import type { LiveSession } from '../live/live-session.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { Recovery } from '../recovery/recovery.ts';
@@ -30,6 +31,7 @@ export interface EditsParts {
   leases: Leases;
   lock: SessionLock;
   admit: Admit;
+  drain: Pick<Drain, 'arm'>;
   reached: ReachCrashPoint;
   /** Epoch seconds. */
   now(): number;
@@ -95,7 +97,7 @@ export function createEdits(parts: EditsParts): Edits {
     // A turn that begins after this moves the revision; one that has settled writes the sidecar until its end was told.
     const { revision } = session;
     const verdict = judgeEdit({ open: session.open, revision, expected: revision });
-    if (verdict !== 'edit') throw new AppError(verdict);
+    if (verdict !== 'edit') throw await unlessElsewhere(verdict, sessionId, leases);
     if (live.run) throw new AppError('session_busy');
     // Before the transcript: what has no id in it, although nothing is behind, says what a row says that is shown.
     const index = await stores.messages.index(sessionId);
@@ -158,7 +160,7 @@ export function createEdits(parts: EditsParts): Edits {
       case 'capacity':
         throw new AppError('max_concurrent_sessions');
       default:
-        throw new AppError(outcome.kind);
+        throw await unlessElsewhere(outcome.kind, sessionId, leases);
     }
   }
 
@@ -179,10 +181,10 @@ export function createEdits(parts: EditsParts): Edits {
     await parts.sessions.get(sessionId);
     const known = await stores.admissions.byRequest(principalId, sessionId, requestId);
     if (!known) return null;
-    const { text, attachments, mode } = known;
-    // At no revision: whatever the store says, nothing is cut.
-    const retry = { cut: { kept: null, count: 0, remove: [], revision: -1 }, follow: async () => {} };
-    return parts.admit({ sessionId, text, attachments, mode, requestId, principalId, retry });
+    if (!isRetry(known)) throw new AppError('admission_conflict');
+    // As with any repeat: what made the first one pause may be gone.
+    if (known.status === 'queued') parts.drain.arm(sessionId);
+    return known;
   }
 
   return {
@@ -220,7 +222,8 @@ export function createEdits(parts: EditsParts): Edits {
           const code = error instanceof AppError ? error.code : null;
           const moved = code === 'revision_conflict' && round < ROUNDS;
           // What keeps it busy may be this very retry, sent twice.
-          const twice = code === 'session_busy' && requestId !== null && round === 1;
+          const isBusy = code === 'session_busy' || code === 'session_not_owned';
+          const twice = isBusy && requestId !== null && round === 1;
           if (!moved && !twice) throw error;
         }
       }

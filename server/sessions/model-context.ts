@@ -8,6 +8,7 @@ import { toDisplay } from '../core/reconcile/display.ts';
 import { fencesOf } from '../core/reconcile/fences.ts';
 import { idOf, isOurId, type RawRow } from '../core/reconcile/row.ts';
 import type { Message } from '../core/terms.ts';
+import { CONTEXT_FIELD, contextOf } from './context-field.ts';
 import type { Transcript } from './transcripts.ts';
 
 /** The fields of a sidecar that say how its context is to be read. */
@@ -28,10 +29,10 @@ export async function historyOf(
   { rows, header, tail }: Transcript,
 ): Promise<Message[]> {
   const before = rows.filter((row) => row.runId !== runId);
-  const context = contextOf(tail.context_messages);
+  const context = contextOf(tail[CONTEXT_FIELD]);
   if (!context && before.every((row) => isOurId(row.id))) return before.map((row) => JSON.parse(row.json) as Message);
-  const state = (await stores.messages.raw(sessionId, null)).filter((row) => row.run_id !== runId);
-  const given = new Map(state.map((row) => [idOf(row), row.content]));
+  const stored = (await stores.messages.raw(sessionId, null)).filter((row) => row.run_id !== runId);
+  const given = new Map(stored.map((row) => [idOf(row), row.content]));
   // Pictures and notes that an agent added to a prompt are in its own copy alone; of an answer whichever has more.
   const transcript = before.map((row): RawRow => {
     const raw = JSON.parse(row.stored ?? row.json) as RawRow;
@@ -42,7 +43,7 @@ export async function historyOf(
   const rowsForModel = toContext({
     transcript,
     context,
-    state,
+    state: withLost(stored, transcript),
     anchor: fields.compression_anchor_message_key ?? null,
     fences: fencesOf(header),
     liveRunId: runId,
@@ -51,11 +52,19 @@ export async function historyOf(
   return rowsForModel.map((row, at) => toDisplay(row, idOf(row) ?? `context.${at}`));
 }
 
-/** The context that another program keeps; null when there is none. */
-function contextOf(value: unknown): RawRow[] | null {
-  if (!Array.isArray(value)) return null;
-  const rows = value.filter((row: unknown): row is RawRow => {
-    return typeof row === 'object' && row !== null && 'role' in row && typeof row.role === 'string';
-  });
-  return rows.length > 0 ? rows : null;
+/**
+ * The rows of the state DB, and among them those of ours that it has lost: each behind the row that it follows in the
+ * transcript, so that calls keep their results. The transcript may stand behind a context that was made before them.
+ */
+function withLost(stored: readonly RawRow[], transcript: readonly RawRow[]): readonly RawRow[] {
+  const known = new Set(stored.map(idOf));
+  const lost = new Map<string | null, RawRow[]>();
+  let before: string | null = null;
+  for (const row of transcript) {
+    const id = idOf(row);
+    if (known.has(id)) before = id;
+    else if (isOurId(id)) lost.set(before, [...(lost.get(before) ?? []), row]);
+  }
+  if (lost.size === 0) return stored;
+  return [...(lost.get(null) ?? []), ...stored.flatMap((row) => [row, ...(lost.get(idOf(row) ?? '') ?? [])])];
 }

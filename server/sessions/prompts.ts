@@ -10,6 +10,7 @@ import { cancelledCompletion } from '../live/live-session.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import { type AdmissionView, toAdmissionView } from './admission-view.ts';
 import type { Sessions } from './sessions.ts';
+import type { WhyStuck } from './stuck.ts';
 import type { Transcripts } from './transcripts.ts';
 
 export interface PromptsParts {
@@ -19,6 +20,7 @@ export interface PromptsParts {
   registry: LiveRegistry;
   sessions: Sessions;
   transcripts: Transcripts;
+  whyStuck: WhyStuck;
   isDraining(): boolean;
 }
 
@@ -29,6 +31,8 @@ export type Waited =
 
 export interface Prompts {
   submit(submission: Submission): Promise<AdmissionView>;
+  /** @throws AppError prompt_not_found */
+  get(sessionId: string, admissionId: string): Promise<AdmissionView>;
   /** An admission as its sender sees it now. */
   receipt(admission: Admission): Promise<AdmissionView>;
   /**
@@ -37,6 +41,8 @@ export interface Prompts {
    */
   assertFollowable(admission: AdmissionView): Promise<void>;
   list(sessionId: string, pending: boolean, limit: number): Promise<AdmissionView[]>;
+  /** Why a prompt that waits will not run for now; null when nothing is in its way. */
+  whyWaits(admission: AdmissionView): Promise<string | null>;
   /** @throws AppError unknown_execution when the fate of the turn cannot be known */
   waitForEnd(sessionId: string, admissionId: string, signal: AbortSignal): Promise<Waited>;
   /** `message.complete` of an ended prompt by what is stored of it, for when its journal is not there to tell. */
@@ -71,8 +77,15 @@ export function createPrompts(parts: PromptsParts): Prompts {
 
   return {
     submit: async (submission) => {
-      await parts.sessions.get(submission.sessionId); // 404 first, and what a dead process left is resolved.
+      // 404 first, and what a dead process left is resolved. A draft has no row yet.
+      if (!submission.draft) await parts.sessions.get(submission.sessionId);
       return view(await parts.admit(submission));
+    },
+
+    async get(sessionId, admissionId) {
+      const admission = await stores.admissions.get(sessionId, admissionId);
+      if (!admission) throw new AppError('prompt_not_found');
+      return view(admission);
     },
 
     receipt: view,
@@ -81,6 +94,8 @@ export function createPrompts(parts: PromptsParts): Prompts {
       if (admission.status === 'unknown') throw new AppError('unknown_execution');
       if (admission.status !== 'terminal') await parts.sessions.assertStreamable(admission.session_id);
     },
+
+    whyWaits: async ({ status, session_id }) => (status === 'queued' ? parts.whyStuck(session_id) : null),
 
     async list(sessionId, pending, limit) {
       await parts.sessions.get(sessionId);
@@ -103,9 +118,8 @@ export function createPrompts(parts: PromptsParts): Prompts {
             return { kind: 'ended', admission: await view(admission), message: await finalMessage(admission) };
           }
           if (signal.aborted) return { kind: 'pending', admission: await view(admission), reason: 'disconnected' };
-          if (admission.status === 'queued' && live?.paused) {
-            return { kind: 'pending', admission: await view(admission), reason: live.paused };
-          }
+          const reason = admission.status === 'queued' ? await parts.whyStuck(sessionId) : null;
+          if (reason !== null) return { kind: 'pending', admission: await view(admission), reason };
           if (!live?.run && parts.isDraining()) {
             return { kind: 'pending', admission: await view(admission), reason: 'draining' };
           }

@@ -35,6 +35,8 @@ export interface SessionsParts {
   stop: Pick<Stop, 'interrupt'>;
   drain: Pick<Drain, 'wake' | 'ended'>;
   leases: Pick<Leases, 'elsewhere'>;
+  /** Gives a session back that gateway clients hold. */
+  letGo(sessionId: string): Promise<void>;
   /** Somebody asks for sessions: what other processes left may be looked for. */
   onAsked(): void;
   lock: SessionLock;
@@ -64,6 +66,11 @@ export interface MessagePage extends Page {
 }
 
 export interface Sessions {
+  /**
+   * Fields of a session as they can be stored.
+   * @throws AppError unknown_model, bad_workspace, unknown_project
+   */
+  check<T extends CreateInput>(input: T): Promise<T>;
   create(input: CreateInput, key: { key: string; digest: string } | null): Promise<SessionView>;
   get(sessionId: string): Promise<SessionView>;
   list(query: SessionListQuery): Promise<{ sessions: SessionView[]; next: SessionListCursor | null; total: number }>;
@@ -152,6 +159,8 @@ export function createSessions(parts: SessionsParts): Sessions {
   }
 
   return {
+    check: checked,
+
     async create(raw, key) {
       // A repeat is answered before anything is checked: what was there the first time may be gone.
       const made = key ? await stores.sessions.byCreateKey(key.key) : null;
@@ -204,12 +213,15 @@ export function createSessions(parts: SessionsParts): Sessions {
       const hasFiles = stop || generation > 0 || (await parts.sidecars.identity(sessionId)) !== null;
       for (let rounds = stop ? 10 : 1; ; rounds -= 1) {
         if (stop) {
+          await parts.letGo(sessionId);
           await parts.stop.interrupt(sessionId, { generation: null, clearQueue: true });
           await parts.drain.ended(sessionId);
         }
-        const outcome = registry.peek(sessionId)?.run
-          ? 'live'
-          : await stores.sessions.remove(sessionId, now(), hasFiles);
+        // Its owner may still write its files, although nothing is open.
+        const holder = await parts.leases.elsewhere(sessionId);
+        if (holder) throw notOwned(sessionId, holder);
+        const live = registry.peek(sessionId);
+        const outcome = live?.run || live?.held ? 'live' : await stores.sessions.remove(sessionId, now(), hasFiles);
         if (outcome === 'removed') break;
         if (outcome === 'not_found') throw new AppError('session_not_found');
         if (rounds <= 1) throw new AppError('session_live');

@@ -38,9 +38,20 @@ export function headerOf(
     estimated_cost: row.cost_usd,
     context_length: row.context_length,
     ...turn,
-    edit_number: row.edit_number,
+    ...lastEdit(row, old),
     message_count: 0,
   };
+}
+
+/** The last edit that a file has seen; one that another program wrote has seen none. */
+export const editOf = ({ edit_number }: Partial<SidecarHeader>): number =>
+  typeof edit_number === 'number' ? edit_number : 0;
+
+/** The newer of the two edits that a session's row and its file know: a row that is put back to an older state has lost one. */
+function lastEdit(row: SessionRow, old: SidecarHeader | null): Pick<SidecarHeader, 'edit_number' | 'edit_fence'> {
+  const number = old ? editOf(old) : 0;
+  if (number <= row.edit_number) return { edit_number: row.edit_number, edit_fence: row.edit_fence };
+  return { edit_number: number, ...(old?.edit_fence === undefined ? {} : { edit_fence: old.edit_fence }) };
 }
 
 const TURN_FIELDS = [

@@ -19,7 +19,7 @@ import {
   type SidecarStore,
   toSidecarRow,
 } from '../../db/files/sidecar-store.ts';
-import { lazyTail, type Tail, toSidecar } from '../../db/files/sidecar-text.ts';
+import { type Tail, toSidecar } from '../../db/files/sidecar-text.ts';
 import { StorageTrouble } from '../../db/storage-trouble.ts';
 import type { Healing, SessionRow, StateIndex, Stores } from '../../db/stores.ts';
 import { isMarkerId } from '../core/ids.ts';
@@ -27,7 +27,8 @@ import { isMarker } from '../core/marker.ts';
 import { type Retry, retryField } from '../core/retry-rules.ts';
 import type { Message } from '../core/terms.ts';
 import { type Assembled, assemble } from './assemble.ts';
-import { headerOf, type PendingTurn } from './sidecar-header.ts';
+import { fieldsAfter } from './context-field.ts';
+import { editOf, headerOf, type PendingTurn } from './sidecar-header.ts';
 import { createBoundedCache } from './transcript-cache.ts';
 
 export interface Transcript {
@@ -51,7 +52,7 @@ export interface TranscriptsParts {
   sidecars: SidecarStore;
   /** The run that is live in this process, if any: of it only the prompt is shown. */
   liveRunId(sessionId: string): string | null;
-  /** A damaged file was found; it is moved aside when the transcript is next saved. */
+  /** A damaged file was found; it, or a copy of it, is put aside when the transcript is next saved. */
   onDamaged(sessionId: string, reason: string): void;
   /** Most bytes of rows that are kept in memory. */
   cacheBytes: number;
@@ -61,7 +62,7 @@ export interface TranscriptsParts {
 export interface Rewrite {
   rows: readonly SidecarRow[];
   /** Null when it is nothing that people see. */
-  healing: (Pick<Healing, 'rows' | 'inactive'> & { flag?: string }) | null;
+  healing: Pick<Healing, 'rows' | 'inactive' | 'flags'> | null;
   /** Whether the turn that the sidecar calls pending has ended with it. */
   ended: boolean;
 }
@@ -104,13 +105,14 @@ interface Entry {
   generation: number;
   /** Whether a marker waits for output, once somebody has asked. */
   armed?: boolean;
-  damaged: boolean;
+  /** `wholly`: nothing of the file can be read; `partly`: what stands among its rows and is no message is left out. */
+  damaged: 'no' | 'partly' | 'wholly';
   /** Whether the file has these rows and nothing else: then it need not be read again while it stays as it is. */
   isFile: boolean;
   /** Whether the file is not what a save would make of it. */
   sidecarBehind: boolean;
   /** What the state DB lacks; null when it lacks nothing. */
-  healing: Pick<Healing, 'names' | 'rows' | 'inactive'> | null;
+  healing: Pick<Healing, 'names' | 'rows' | 'inactive' | 'flags' | 'edit'> | null;
 }
 
 const NO_FIELDS: Tail = { tail: {} };
@@ -131,7 +133,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     if (entry?.isFile && entry.header && entry.identity === (await sidecars.identity(sessionId))) {
       const { list, header, fields } = entry;
       const rows = list.rows as readonly SidecarRow[] as readonly FoundRow[];
-      return { kind: 'found', sidecar: toSidecar(header, rows, fields), identity: entry.identity! };
+      return { kind: 'found', sidecar: toSidecar(header, rows, fields), identity: entry.identity!, damage: null };
     }
     return sidecars.read(sessionId, meanwhile);
   };
@@ -139,12 +141,15 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
   /** The file, and where the rows of the state DB stood when it had been read. */
   const readStores = async (sessionId: string) => {
     const dataVersion = stores.dataVersion();
-    const session = await stores.sessions.get(sessionId);
+    const before = await stores.sessions.get(sessionId);
     let early: Promise<StateIndex> | null = null;
     const read = await readFile(sessionId, () => {
       early ??= nextTurn().then(() => stores.messages.index(sessionId));
       early.catch(() => {}); // Seen below, unless the file fails first.
     });
+    // An edit that was made while the file was read is in the file and in the row, and no late one.
+    const isEdited = read.kind === 'found' && before && editOf(read.sidecar.header) > before.edit_number;
+    const session = isEdited ? await stores.sessions.get(sessionId) : before;
     if (early === null) return { dataVersion, session, read, index: await stores.messages.index(sessionId) };
     // What was committed while the file was read may be in the file already, and is to be in the index too.
     const isStill = dataVersion === stores.dataVersion() && isUntouched(session, await stores.sessions.get(sessionId));
@@ -156,7 +161,8 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     // By the state DB, not by memory: a run that has settled is in the rows, and `read` hides it until it is published.
     const live = session?.open.find((open) => open.status === 'started')?.run_id ?? null;
     const found = read.kind === 'found' ? read.sidecar : null;
-    if (read.kind === 'damaged') parts.onDamaged(sessionId, read.reason);
+    const damage = read.kind === 'damaged' ? read.reason : read.kind === 'found' ? read.damage : null;
+    if (damage !== null) parts.onDamaged(sessionId, damage);
     const assembled = await assemble({
       found:
         read.kind === 'found'
@@ -169,22 +175,24 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       sessionId,
       live,
     });
-    const { rows, names, missing, inactive } = assembled;
+    const { rows, names, missing, inactive, edit } = assembled;
     // What a running turn has said is counted when it settles.
     const miscounted = session?.open.every(isWaiting) && session.message_count !== rows.length;
-    const lacks = names.length + missing.length + inactive.length > 0 || miscounted === true;
+    const flags = damage === null || session?.flags.includes(DAMAGED) ? [] : [DAMAGED];
+    const isOpen = names.length + missing.length + inactive.length + flags.length > 0 || edit !== null;
+    const lacks = isOpen || miscounted === true;
     return {
       list: listOf(rows),
       header: found?.header ?? null,
-      fields: found?.tailText ? lazyTail(found.tailText) : NO_FIELDS,
+      fields: found?.tailText ? fieldsAfter(assembled, found.tailText) : NO_FIELDS,
       identity: read.kind === 'missing' ? null : read.identity,
       dataVersion,
       seen: session && (await seenOf(session)),
       generation: session?.generation ?? 0,
-      damaged: read.kind === 'damaged',
+      damaged: damage === null ? 'no' : read.kind === 'found' ? 'partly' : 'wholly',
       isFile: isFileOf(found, assembled),
-      sidecarBehind: assembled.sidecarBehind || read.kind === 'damaged' || (found === null && rows.length > 0),
-      healing: lacks && session !== null ? { names, rows: missing, inactive } : null,
+      sidecarBehind: assembled.sidecarBehind || damage !== null || (found === null && rows.length > 0),
+      healing: lacks && session !== null ? { names, rows: missing, inactive, flags, edit } : null,
     };
   };
 
@@ -207,7 +215,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
 
   const current = async (sessionId: string): Promise<Entry> => {
     const entry = cache.get(sessionId);
-    const isThere = entry && !entry.damaged && entry.identity === (await sidecars.identity(sessionId));
+    const isThere = entry?.damaged === 'no' && entry.identity === (await sidecars.identity(sessionId));
     if (isThere && (await isAsSeen(sessionId, entry))) return entry;
     const shared = loading.get(sessionId) ?? load(sessionId);
     loading.set(sessionId, shared);
@@ -259,10 +267,13 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     const session = await stores.sessions.get(sessionId);
     if (!session) return 'deleted'; // Nothing of it is written again.
     const header = headerOf(session, entry.header, change.pending);
-    const isStill = entry.damaged && (await sidecars.identity(sessionId)) === entry.identity;
+    // What nobody can read makes room; what has good rows stays until they are in the new file.
+    const isNone = entry.damaged === 'wholly';
+    const isStill = isNone && (await sidecars.identity(sessionId)) === entry.identity;
     if (isStill) await sidecars.moveAside(sessionId, change.now);
-    const expected = entry.damaged ? null : entry.identity;
-    const identity = await sidecars.saveOver(sessionId, toSidecar(header, change.rows, entry.fields), expected);
+    const sidecar = toSidecar(header, change.rows, entry.fields);
+    const copiedAt = entry.damaged === 'partly' ? change.now : undefined;
+    const identity = await sidecars.saveOver(sessionId, sidecar, isNone ? null : entry.identity, copiedAt);
     if (identity === null) {
       cache.delete(sessionId);
       return 'moved';
@@ -272,7 +283,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     const seen = await seenOf(session);
     const { armed: _armed, contentTag: _tag, ...same } = entry;
     const { generation } = session;
-    const saved = { list, header, identity, seen, generation, damaged: false, isFile, sidecarBehind: false };
+    const saved = { list, header, identity, seen, generation, damaged: 'no', isFile, sidecarBehind: false } as const;
     cache.set(sessionId, { ...same, ...saved });
     return 'saved';
   };
@@ -334,14 +345,21 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       if (!rewritten || (await sidecars.identity(sessionId)) !== entry.identity) return;
       const { rows, healing, ended } = rewritten;
       if (healing) {
-        const { names, rows: missing, inactive } = entry.healing ?? { names: [], rows: [], inactive: [] };
+        const {
+          names,
+          rows: missing,
+          inactive,
+          flags = [],
+          edit = null,
+        } = entry.healing ?? { names: [], rows: [], inactive: [] };
         const healed = await stores.messages.heal(sessionId, {
           names,
           rows: [...missing, ...inOrder(healing.rows, rows)],
           inactive: [...inactive, ...healing.inactive],
           ...countOf(rows),
           generation: entry.generation,
-          ...(healing.flag === undefined ? {} : { flag: healing.flag }),
+          flags: [...flags, ...(healing.flags ?? [])],
+          edit,
           now,
         });
         if (healed === 'moved') {
@@ -367,6 +385,9 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
     },
   };
 }
+
+/** The session's word for a sidecar that was damaged when it was read. */
+const DAMAGED = 'damaged_sidecar';
 
 /** How often a save reads the file anew that another program keeps changing. */
 const ROUNDS = 5;

@@ -68,6 +68,22 @@ describe('a settle that lost its fence', () => {
 });
 
 describe('resolve', () => {
+  it('[LE5] gives the session back when nothing waits in it, although its runtime had gone from memory', async () => {
+    const { script, server, sessionId, session, resolve, reader, move } = await start();
+    const { admission } = await server.prompt(sessionId, 'go');
+    await script.turn(0);
+    move();
+    script.turns[0]?.complete();
+    await until('it is unknown', async () => (await session()).status === 'unknown');
+    reader.drop();
+    await until('nobody reads it', async () => (await server.call('GET', '/health')).json.live_sessions === 0);
+    expect((await resolve(admission.admission_id)).status).toBe(200);
+    const db = new Database(path.join(server.home, 'state.db'), { timeout: 5_000 });
+    const leases = () => db.prepare('SELECT session_id FROM active_sessions').all();
+    await until('it is given back', () => leases().length === 0);
+    db.close();
+  });
+
   it('[CL4][EV4] brings what the turn had shown into the transcript, once, and the queue goes on', async () => {
     const { script, server, sessionId, session, reader, admissions, resolve, move } = await start();
     const { admission } = await server.prompt(sessionId, 'go');

@@ -5,6 +5,7 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { backUp } from '../../server/backup/backup.ts';
+import { createProgress } from '../../server/backup/progress.ts';
 import { filesOf } from '../support/child-server.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { serveMain, startMain } from '../support/main-process.ts';
@@ -119,6 +120,21 @@ describe('backup', () => {
     // A folder that is not there yet is told by the slash at its end.
     await succeeds('backup', '--home', home, '--to', `${path.join(folder, 'new')}/`);
     expect(await readdir(path.join(folder, 'new'))).toEqual([expect.stringMatching(/^turnkeep-.*\.tar\.gz$/)]);
+  });
+
+  it('[BK1][BK3] two in one second have two names, and neither has the copies of a repair', async () => {
+    const home = await quietHome(1);
+    await mkdir(path.join(home, 'doctor-20260101T000000Z'));
+    await writeFile(path.join(home, 'doctor-20260101T000000Z', 'said'), 'and deleted');
+    const { signal } = new AbortController();
+    const parts = { now: () => 1_772_542_802, signal, progress: createProgress(null), warn: () => {} };
+    const request = { home, to: null, secrets: true, version: '1.2.3' };
+    const [first, second] = [await backUp(request, parts), await backUp(request, parts)];
+    expect([first.file, second.file].map((file) => path.basename(file))).toEqual([
+      'turnkeep-2026-03-03T13-00-02Z.tar.gz',
+      'turnkeep-2026-03-03T13-00-02Z-1.tar.gz',
+    ]);
+    expect(second.manifest.files.map((one) => one.path).filter((name) => name.startsWith('doctor'))).toEqual([]);
   });
 
   it('[BK3] is refused for a database that is of a newer Turnkeep, another program’s, or damaged', async () => {

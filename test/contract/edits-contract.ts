@@ -58,6 +58,11 @@ export function editsContract(open: OpenStores): void {
     expect(await stores.messages.search('ash', 10)).toEqual([]);
     expect(await stores.messages.search('oak', 10)).toHaveLength(2);
     expect((await stores.messages.inactiveIds(SESSION)).sort()).toEqual([`${runId(2)}.0`, `${runId(2)}.1`]);
+    const gone = await stores.messages.inactive(SESSION);
+    expect(gone.map((row) => [row.id, row.role, row.content])).toEqual([
+      [`${runId(2)}.0`, 'user', 'ash'],
+      [`${runId(2)}.1`, 'assistant', 'the ash goes'],
+    ]);
   });
 
   it('[ED2] the session says where it was cut, and counts what it has', async () => {

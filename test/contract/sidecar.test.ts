@@ -245,9 +245,6 @@ describe('a damaged sidecar', () => {
       [JSON.stringify({ ...header(), messages: null }), /no list of messages/],
       [JSON.stringify({ ...header({ session_id: 'another' }), messages: [] }), /of session "another"/],
       [JSON.stringify({ messages: [] }), /of session/],
-      [JSON.stringify({ ...header(), messages: [message(0), null] }), /row 1 is not a message/],
-      [JSON.stringify({ ...header(), messages: ['text'] }), /row 0 is not a message/],
-      [JSON.stringify({ ...header(), messages: [{ id: 'a' }] }), /row 0 is not a message/],
       [Buffer.alloc(4_096), /not JSON/],
       [Buffer.from([0xff, 0xfe, 0x00]), /not JSON/],
       ['<<<<<<< HEAD', /not JSON/],
@@ -265,6 +262,27 @@ describe('a damaged sidecar', () => {
     const identity = await store.identity(SESSION);
     expect(await store.read(SESSION)).toEqual({ kind: 'damaged', reason: expect.stringMatching(/folder/), identity });
   });
+
+  it.each([null, 'text', 7, [], { id: 'a' }])(
+    '[SC3] %j among its rows costs only itself, and a save over it keeps a copy',
+    async (bad) => {
+      const { store, file, put } = await open();
+      const messages = [message(0), bad, message(1)];
+      const before = `${JSON.stringify({ ...header(), messages, context_messages: [1] }, null, 2)}`;
+      await put(before);
+      const read = await store.read(SESSION);
+      expect(read).toMatchObject({ kind: 'found', damage: 'row 1 is not a message' });
+      const sidecar = await found(store);
+      expect(sidecar.rows).toEqual([message(0), message(1)].map(toSidecarRow));
+      expect(sidecar.tail).toEqual({ context_messages: [1] });
+      expect(await store.saveOver(SESSION, sidecar, 'another file', NOW)).toBeNull();
+      expect(await readdir(path.dirname(file))).toEqual([path.basename(file)]);
+      const { identity } = read as { identity: string };
+      expect(await store.saveOver(SESSION, sidecar, identity, NOW)).not.toBeNull();
+      expect(await readFile(`${file}.damaged-1772542802`, 'utf8')).toBe(before);
+      expect(await store.read(SESSION)).toMatchObject({ kind: 'found', damage: null });
+    },
+  );
 
   it('[SC2] cut at any length is damaged, never a shorter transcript', async () => {
     const { store, file, put } = await open();

@@ -3,6 +3,7 @@ import { describe } from 'vitest';
 import { admitContract } from './admit-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { editsContract } from './edits-contract.ts';
+import { healContract } from './heal-contract.ts';
 import { leasesContract } from './leases-contract.ts';
 import { listContract } from './list-contract.ts';
 import { searchContract } from './search-contract.ts';
@@ -18,6 +19,7 @@ export function storesContract(name: string, open: OpenStores): void {
     describe('admit', () => admitContract(open));
     describe('claim', () => claimContract(open));
     describe('edits', () => editsContract(open));
+    describe('healing', () => healContract(open));
     describe('leases', () => leasesContract(open));
     describe('sessions', () => sessionsContract(open));
     describe('list', () => listContract(open));

@@ -83,6 +83,16 @@ it('[RE1] a file is parsed once: neither further reads nor a change of another s
   expect(seen.reads).toBe(reads + 1);
 });
 
+it('[RE1] whatever the number of readers, a change is read and put together once', async () => {
+  const { seen, save, transcripts, paths } = await open();
+  await save(message(1), message(2));
+  await utimes(paths.sidecar(SESSION), 1, 1);
+  const { reads } = seen;
+  const all = await Promise.all(Array.from({ length: 20 }, () => transcripts.read(SESSION)));
+  expect(seen.reads).toBe(reads + 1);
+  expect(all.map(({ rows }) => rows.length)).toEqual(all.map(() => 2));
+});
+
 it('[SC2][SC3] a save that fails leaves what is in memory and what was read before; the next one goes on from there', async () => {
   const { seen, save, shown, transcripts, files } = await open();
   await save(message(1));

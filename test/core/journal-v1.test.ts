@@ -251,7 +251,6 @@ describe('the rows of a foreign run', () => {
   it.each(table)('[JO5] %s', (_, events, rows) => {
     const run = read(...events);
     expect(run.rows).toStrictEqual(rows);
-    expect(run.hasOutput).toBe(rows.length > 0);
   });
 
   it('[JO5][RE1] the same lines give the same rows, and are left as they were', () => {
@@ -259,12 +258,6 @@ describe('the rows of a foreign run', () => {
     const before = structuredClone(lines);
     expect(foldForeign(lines, PLACE)).toStrictEqual(foldForeign(structuredClone(lines), PLACE));
     expect(lines).toEqual(before);
-  });
-
-  it('[JO5] the first line that has a time says when it began', () => {
-    expect(read(token('a'), token('b')).firstAt).toBe(101);
-    expect(read(['token', { text: 'a' }, { created_at: 'soon' }], token('b')).firstAt).toBe(102);
-    expect(read().firstAt).toBeNull();
   });
 });
 
@@ -370,7 +363,7 @@ describe('the error of a foreign run', () => {
         error,
       },
     });
-    expect(read(apperror()).hasOutput).toBe(false);
+    expect(read(apperror()).rows).toEqual([]);
   });
 
   const none: [what: string, events: Event[]][] = [

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { attachApiContent } from '../../server/core/reconcile/api-content.ts';
 import { type ContextInput, forModel, toContext } from '../../server/core/reconcile/context.ts';
+import { cutContext } from '../../server/core/reconcile/context-cut.ts';
 import { NO_FENCES, type RawRow } from '../../server/core/reconcile/row.ts';
 import { call, rows, rowWith } from './reconcile-rows.ts';
 
@@ -62,6 +63,13 @@ describe('the context of an agent', () => {
       expect(texts(compacted, `${state} | u anchor@3 | a last@6`, { anchor })).toBe(`${before} last`);
     });
 
+    it('[RC9] has what lies behind its anchor behind its summary, though their times say otherwise', () => {
+      const late = 'u [CONTEXT COMPACTION] summary@9 | a kept@9.5';
+      expect(texts(late, state, { anchor })).toBe(`${before} new newer`);
+      expect(texts(`${late} | a new@4`, state, { anchor })).toBe(`${before} new newer`);
+      expect(texts(`${late} | a new`, state, { anchor })).toBe(`${before} new newer`);
+    });
+
     it('[RC9] takes nothing when no anchor proves where it happened', () => {
       for (const wrong of [
         null,
@@ -80,6 +88,24 @@ describe('the context of an agent', () => {
       expect(texts('u Context compaction: summary | a kept', state)).toBe('Context compaction: summary kept');
       expect(texts('u about context compaction | a kept', 'u about context compaction | a kept | u c')).toContain('c');
     });
+  });
+});
+
+describe('the context of an agent after an edit', () => {
+  const S = 'u [CONTEXT COMPACTION] summary';
+  const cuts: [name: string, context: string, kept: string, gone: string, left: string | null][] = [
+    ['ends where the transcript ends', 'u a | a b | u c | a d', 'u a | a b', 'u c | a d', 'a b'],
+    ['loses what the agent alone knew of it', 'u a | a b | u c | t#x out | a d', 'u a | a b', 'u c | a d', 'a b'],
+    ['keeps what was said before in the same words', 'u go | a b | u go | a b', 'u go | a b', 'u go | a b', 'go b'],
+    ['is whole where it had none of it', 'u a | a b', 'u a | a b', 'u c | a d', 'a b'],
+    ['keeps a summary of what stays', `${S} | u c | a d`, 'u a | a b', 'u c | a d', '[CONTEXT COMPACTION] summary'],
+    ['is given up when its summary tells of it', `${S} | u e | a f`, 'u a | a b', 'u c | a d | u e | a f', null],
+    ['is given up with all of the transcript', 'u a | a b', '', 'u a | a b', null],
+    ['is as it was without an edit', 'u x', 'u a', '', 'x'],
+  ];
+  it.each(cuts)('[ED1] %s', (_name, context, kept, gone, left) => {
+    const cut = cutContext(rows(context), rows(kept), rows(gone));
+    expect(cut?.map((row) => row.content).join(' ') ?? null).toBe(left);
   });
 });
 

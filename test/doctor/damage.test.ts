@@ -183,7 +183,7 @@ const DAMAGES: Damage[] = [
       await writeFile(journal(h), [lines[0], '{"broken', ...lines.slice(2)].join('\n'));
     },
     found: ['journal_damaged'],
-    left: ['journal_damaged'],
+    left: [],
   },
   {
     what: 'a journal of another session',
@@ -192,7 +192,49 @@ const DAMAGES: Damage[] = [
       await writeFile(journal(h), text);
     },
     found: ['journal_of_another'],
-    left: ['journal_of_another'],
+    left: [],
+  },
+  {
+    what: 'a folder in the place of a journal',
+    damage: async (h) => {
+      await rm(journal(h));
+      await mkdir(journal(h));
+    },
+    found: ['journal_damaged'],
+    left: [],
+  },
+  {
+    what: 'a damaged journal of a turn of unknown fate',
+    damage: async (h) => {
+      h.sql(`UPDATE session_admissions SET status = 'unknown' WHERE run_id = '${h.runs[0]}'`);
+      await writeFile(journal(h), 'no\njournal\nat all\n');
+    },
+    found: ['journal_damaged', 'unknown_prompt'],
+    left: ['journal_damaged', 'unknown_prompt'],
+  },
+  {
+    what: 'what was put aside of a deleted session',
+    damage: async (h) => {
+      h.sql(deletion(h.ids[0]!, 1));
+      await rm(sidecar(h));
+      await rm(h.file('sessions', '_run_journal', h.ids[0]!), { recursive: true });
+      for (const ending of ['damaged-5', 'bak', 'tmp.1.1']) await writeFile(`${sidecar(h)}.${ending}`, 'said');
+      await mkdir(h.file('sessions', '_run_journal', `${h.ids[0]}.damaged-7`));
+    },
+    found: ['left_of_deleted'],
+    left: [],
+  },
+  {
+    what: 'attachments of a deleted session',
+    damage: async (h) => {
+      h.sql(deletion(h.ids[0]!, 1));
+      await rm(sidecar(h));
+      await rm(h.file('sessions', '_run_journal', h.ids[0]!), { recursive: true });
+      await mkdir(h.file('attachments', h.ids[0]!), { recursive: true });
+      await writeFile(h.file('attachments', h.ids[0]!, 'picture.png'), 'shown');
+    },
+    found: ['deletion_unfinished'],
+    left: [],
   },
   {
     what: 'a temporary file of a save that never ended',
@@ -202,6 +244,15 @@ const DAMAGES: Damage[] = [
     },
     found: ['stale_temporary'],
     left: [],
+  },
+  {
+    what: 'a backup that never ended',
+    damage: async (h) => {
+      await mkdir(h.file('backups', 'turnkeep.tar.gz.unfinished.77'), { recursive: true });
+      await utimes(h.file('backups', 'turnkeep.tar.gz.unfinished.77'), 1, 1);
+    },
+    found: ['unfinished_backup'],
+    left: ['unfinished_backup'],
   },
   {
     what: 'a configuration that no server takes',
@@ -214,13 +265,13 @@ const DAMAGES: Damage[] = [
     what: 'a state DB that is empty',
     damage: (h) => truncate(h.file('state.db')),
     found: ['no_database'],
-    left: ['no_database'],
+    left: [],
   },
   {
     what: 'a state DB that is something else',
     damage: (h) => writeFile(h.file('state.db'), 'x'.repeat(5000)),
     found: ['no_database'],
-    left: ['no_database'],
+    left: [],
   },
 ];
 

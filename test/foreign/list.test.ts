@@ -2,6 +2,7 @@
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { importPlaces } from '../../server/foreign/refusal.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { seededRandom, testSeed } from '../support/random.ts';
 import { startTestServer } from '../support/test-server.ts';
@@ -48,5 +49,18 @@ describe('the list of both', () => {
     }
     own.close();
     hermes.close();
+  });
+});
+
+describe('the way to import', () => {
+  it.each([
+    [{ state_db: '/h/state.db' }, ['/h']],
+    [{ sessions_dir: '/w/sessions' }, ['/w']],
+    [{ state_db: '/h/state.db', sessions_dir: '/h/webui/sessions' }, ['/h']],
+    [{ state_db: '/h/state.db', sessions_dir: '/h/sessions' }, ['/h']],
+    [{ state_db: '/h/state.db', sessions_dir: '/w/sessions' }, ['/h', '/w']],
+    [{ state_db: '/h/copy.db', sessions_dir: '/w/chats' }, ['/h/copy.db', '/w/chats']],
+  ])('[FH8] names all of what is configured: %j', (places, expected) => {
+    expect(importPlaces(places)).toEqual(expected);
   });
 });

@@ -245,6 +245,8 @@ describe('what cannot be read', () => {
     expect(await refusal(theirs, home)).toContain('is not there');
     await mkdir(theirs);
     expect(await refusal(theirs, home)).toContain('holds no conversations');
+    await writeFile(path.join(theirs, 'notes.json'), '{"of": "somebody"}');
+    expect(await refusal(theirs, home)).toContain('holds no conversations');
     await writeFile(path.join(theirs, 'x.json'), '{"format": "turnkeep.session", "version": 9}');
     expect(await refusal(path.join(theirs, 'x.json'), home)).toContain('version 9');
     await writeFile(path.join(theirs, 'x.json'), 'words');
@@ -271,7 +273,7 @@ describe('the command', () => {
     };
     expect(await importCommand().run([theirs, '--home', home], terminal, {})).toBe(0);
     expect(out).toBe('20 conversations imported (40 messages), 0 skipped because unchanged, 0 unreadable.\n');
-    expect(err).toMatch(/\[#+\.*\] 50% of 20/);
+    expect(err).toMatch(/\[#+\.*\] 50% of 20 conversations/);
     expect(err.endsWith('\r\x1b[K')).toBe(true);
   });
 

@@ -77,6 +77,7 @@ describe('a journal that is gone', () => {
       epoch: 1,
       describe: async () => ({ session: { revision: 1 }, queue: [] }),
       takenBack: async () => new Set(),
+      whyStuck: async () => null,
     });
     // This process began runs of the session; then all its rows went.
     registry.open('20260101_000000_aaaaaa').lastGeneration = 3;

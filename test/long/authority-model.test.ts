@@ -6,11 +6,11 @@ import { testSeed } from '../support/random.ts';
 
 describe('the authority and its model', () => {
   const first = testSeed();
-  it.each(Array.from({ length: 3 }, (_, index) => first + index))(
-    '[AD1][AD2][AD3][AD4][AD5][CL1][CL3][CL4][CL5][CL6] random commands come to what the model says (seed %i)',
+  it.each(Array.from({ length: 4 }, (_, index) => [first + index, index % 2 ? 1 : null] as const))(
+    '[AD1][AD2][AD3][AD4][AD5][CL1][CL3][CL4][CL5][CL6][LE1][LE3][LE4][LE5][LE7][LE8] random commands come to what the model says (seed %i, cap %s)',
     { timeout: 600_000 },
-    async (seed) => {
-      await runModel({ seed, runs: 6, maxCommands: 40 });
+    async (seed, cap) => {
+      await runModel({ seed, runs: 6, maxCommands: 40, cap });
     },
   );
 });

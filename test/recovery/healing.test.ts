@@ -55,10 +55,32 @@ describe('a sidecar that is not what it should be', () => {
       expect(aside).toHaveLength(1);
       expect(await readFile(path.join(home, 'sessions', aside[0]!), 'utf8')).toBe(damage);
       expect(JSON.parse(await readFile(sidecar, 'utf8')).messages).toEqual(rows);
+      const { session } = (await server.call('GET', `/api/sessions/${sessionId}`)).json;
+      expect(session.flags).toContain('damaged_sidecar');
       await server.ask(sessionId, 'three');
       expect(await server.messages(sessionId)).toHaveLength(6);
     },
   );
+
+  it('[SC3][RE1] damaged in one row: a copy is kept, and every other row, also one that no other store has', async () => {
+    const { home, sessionId, sidecar, rows, open } = await homeWithTwoTurns();
+    const found = JSON.parse(await readFile(sidecar, 'utf8'));
+    const note = { id: 'note', role: 'assistant', content: 'known here alone', timestamp: 1 };
+    const damaged = JSON.stringify({ ...found, messages: [rows[0], 'no row', note, ...rows.slice(1)] }, null, 2);
+    await writeFile(sidecar, damaged);
+    const server = await open();
+    expect(await server.messages(sessionId)).toEqual([rows[0], note, ...rows.slice(1)]);
+    const aside = (await readdir(path.join(home, 'sessions'))).filter((name) => name.includes('.damaged-'));
+    expect(aside).toHaveLength(1);
+    expect(await readFile(path.join(home, 'sessions', aside[0]!), 'utf8')).toBe(damaged);
+    const { session } = (await server.call('GET', `/api/sessions/${sessionId}`)).json;
+    expect(session.flags).toContain('damaged_sidecar');
+    const files = await filesOf(home);
+    expect(await server.messages(sessionId)).toHaveLength(5);
+    expect(await filesOf(home)).toEqual(files);
+    await server.ask(sessionId, 'three');
+    expect(await server.messages(sessionId)).toHaveLength(7);
+  });
 
   it('[SC3][RC1] ahead: rows and fields that only it has stay where they are, also after the next turn', async () => {
     const { sessionId, sidecar, rows, open } = await homeWithTwoTurns();

@@ -40,7 +40,12 @@ describe('two servers on one home', () => {
       ['DELETE', prompt],
       ['POST', `${session}/interrupt`, {}],
       ['POST', `${session}/interrupt`, { clear_queue: true }],
+      ['DELETE', session],
       ['DELETE', `${session}?stop=1`],
+      ['POST', promptsOf(sessionId), { text: 'me too', mode: 'reject' }],
+      ['POST', `${session}/rewind`, { turns: 1, revision: 0 }],
+      ['POST', `${session}/clear`, { revision: 0 }],
+      ['POST', `${session}/retry`, {}],
       ['GET', `${session}/requests`],
       ['POST', `${session}/requests/any`, { choice: 'once' }],
     ] as const) {
@@ -61,6 +66,10 @@ describe('two servers on one home', () => {
     expect((await messagesAt(two, sessionId)).map((row) => row.role)).toEqual(['user']);
     const lists = await listsOf([one, two]);
     expect(lists[1]).toEqual(lists[0]);
+
+    // What runs nothing and reads only what is settled needs no owner.
+    expect((await two.call('PATCH', session, { title: 'Theirs' })).json.session.title).toBe('Theirs');
+    expect((await two.call('POST', `${session}/fork`, {})).status).toBe(201);
 
     const other = await newSession(two);
     const answer = await two.call('POST', `${promptsOf(other)}?wait=1`, { text: 'hi' });
@@ -143,6 +152,60 @@ describe('two servers on one home', () => {
     expect((await here.next(type('session.reset'))).json.payload).toEqual({ reason: 'edited' });
     await provider.close();
   });
+
+  it('[LE1][AD5] a full queue is no reason to wait for who could not use it anyway', async () => {
+    const { provider, one, two } = await startTwoServers('queue:\n  max: 1\n');
+    const sessionId = await newSession(one);
+    for (const text of [LONG, 'waits']) {
+      await until(
+        'it is accepted',
+        async () => (await one.call('POST', promptsOf(sessionId), { text })).status === 202,
+      );
+    }
+    const full = await one.call('POST', promptsOf(sessionId), { text: 'more' });
+    expect(full).toMatchObject({ status: 429, json: { code: 'queue_full' } });
+    expect(await two.call('POST', promptsOf(sessionId), { text: 'more' })).toMatchObject(notOwned(one.process.pid));
+    await provider.close();
+  });
+});
+
+describe('a turn of unknown fate, read at another server', () => {
+  it.each([
+    ['before it ran', false],
+    ['when its server had died', true],
+  ] as const)(
+    '[EV1][EV2][CL4] a reader that came %s is given all of it in order, its end once and last',
+    async (_when, late) => {
+      const { provider, home, one, two } = await startTwoServers();
+      const sessionId = await newSession(one);
+      const events = `/api/sessions/${sessionId}/events`;
+      const early = late ? null : await two.stream(events);
+      await early?.next(type('session.snapshot'));
+      const there = await one.stream(events);
+      const { admission } = (await one.call('POST', promptsOf(sessionId), { text: LONG })).json;
+      await until('it has said something', () => there.events.filter(type('message.delta')).length > 5);
+      const db = new Database(path.join(home, 'state.db'), { timeout: 5_000 });
+      db.prepare('UPDATE sessions SET runtime_generation = runtime_generation + 1').run();
+      db.close();
+      await one.call('POST', `/api/sessions/${sessionId}/interrupt`, {});
+      const status = async () => (await two.call('GET', `/api/sessions/${sessionId}`)).json.session.status;
+      await until('its fate is unknown', async () => (await status()) === 'unknown');
+      await one.kill();
+      const reader = early ?? (await two.stream(events));
+      await reader.next(type('session.snapshot'));
+      const resolve = `${promptsOf(sessionId)}/${admission.admission_id}/resolve`;
+      expect((await two.call('POST', resolve, { outcome: 'interrupted' })).status).toBe(200);
+      const next = await two.call('POST', `${promptsOf(sessionId)}?wait=1`, { text: 'hi' });
+      expect(next.status).toBe(200);
+      await until('both ends are there', () => reader.events.filter(type('message.complete')).length >= 2);
+      const whole = await two.stream(`${events}?cursor=0`);
+      await until('all is read again', () => whole.events.filter(type('message.complete')).length === 2);
+      expect(ofRuns(reader)).toEqual(ofRuns(whole));
+      // The same that readers at its own server had been shown, as far as they were.
+      expect(ofRuns(whole).slice(0, ofRuns(there).length)).toEqual(ofRuns(there));
+      await provider.close();
+    },
+  );
 });
 
 describe('a server that was killed beside another one', () => {

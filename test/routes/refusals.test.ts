@@ -5,6 +5,7 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { CATALOGUE, type ErrorCode } from '../../server/errors.ts';
+import { connectGateway } from '../support/gateway.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { rawExchange, rawRequest } from '../support/raw.ts';
 import { createScriptedRunner } from '../support/scripted-runner.ts';
@@ -101,6 +102,15 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
       headers: { 'content-length': '50' },
       body: '{"title":',
     });
+  },
+  upgrade_required: async () => (await startTestServer()).call('GET', '/api/ws'),
+  /** Only the gateway has runtime ids: its refusal, in the shape of the others. */
+  async runtime_not_live() {
+    const client = await connectGateway((await startTestServer()).url);
+    const { error } = await client.request('session.usage', { session_id: 'nobody' });
+    expect(error.code).toBe(CATALOGUE.runtime_not_live.rpc);
+    const { status } = CATALOGUE.runtime_not_live;
+    return { status, headers: {}, json: { error: error.message, code: error.data.code } };
   },
   async foreign_home() {
     const theirs = await temporaryFolder();

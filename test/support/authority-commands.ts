@@ -62,12 +62,15 @@ async function submitTo(
   const one = { key: real.nextKey(), session, isLong };
   const elsewhere =
     real.isElsewhere(session, server) && of(model, session).some((other) => other.status !== 'terminal');
+  const overCap = real.isOverCap(session);
   const answer = await send(server, real, one);
-  // The queue is judged before the owner: a full one is full for everybody.
-  if (waiting(model, session).length >= QUEUE_MAX) {
-    expect([answer.status, answer.json.code], 'AD5').toEqual([429, 'queue_full']);
-  } else if (elsewhere) {
+  // Who has the session is judged before its queue: a full one is none of the others' business.
+  if (elsewhere) {
     expect([answer.status, answer.json.code], 'LE1').toEqual([423, 'session_not_owned']);
+  } else if (waiting(model, session).length >= QUEUE_MAX) {
+    expect([answer.status, answer.json.code], 'AD5').toEqual([429, 'queue_full']);
+  } else if (overCap) {
+    expect([answer.status, answer.json.code], 'LE7').toEqual([429, 'max_concurrent_sessions']);
   } else {
     expect(answer.status, answer.text).toBe(202);
     const { admission_id: admissionId, run_id: runId } = answer.json.admission;
@@ -92,6 +95,27 @@ const submitUnderLock = (session: number) =>
     db.exec('COMMIT');
     db.close();
     await sent;
+  });
+
+/** The lease of a session says what nobody can understand, for as long as somebody tries to get in. */
+const submitToBrokenRegistry = (server: number, session: number) =>
+  command(`submit to ${server}.${session} under a broken registry`, always, async (model, real) => {
+    const id = real.sessions[session];
+    const change = (sql: string) => real.outside((db) => db.prepare(sql).run({ id }).changes);
+    const isHeld = change('UPDATE active_sessions SET pid = -pid WHERE session_id = :id') > 0;
+    if (!isHeld) {
+      change(`INSERT INTO active_sessions (session_id, lease_id, surface, pid, live_session_id, epoch, started_at, updated_at)
+              VALUES (:id, 'l', 'other', 0, 'runtime', 0, 0, 0)`);
+    }
+    const at = real.servers[server]!;
+    const answer = await send(at, real, { session, key: real.nextKey(), isLong: false });
+    expect([answer.status, answer.json.code], 'LE8').toEqual([503, 'session_coordination_unavailable']);
+    // Reading needs no lease, and neither does the receipt of what was accepted.
+    expect((await at.call('GET', `/api/sessions/${id}/messages`)).status, 'LE8').toBe(200);
+    const [known] = of(model, session);
+    if (known) expect((await send(at, real, known)).json.admission.admission_id, 'AD2').toBe(known.admissionId);
+    if (isHeld) change('UPDATE active_sessions SET pid = -pid WHERE session_id = :id AND pid < 0');
+    else change("DELETE FROM active_sessions WHERE session_id = :id AND lease_id = 'l'");
   });
 
 /** The admission that a number means. */
@@ -234,19 +258,25 @@ const COMMANDS: fc.Arbitrary<Command>[] = [
   sessions.map(moveAway),
   any.map(resolve),
   sessions.map(submitUnderLock),
+  fc.tuple(servers, sessions).map((args) => submitToBrokenRegistry(...args)),
   servers.map(crash),
   servers.map(restart),
   fc.tuple(servers, sessions).map((args) => crashInMidTurn(...args)),
 ];
 
 /** Runs random commands against the model. The seed and path of a failure are in its message. */
-export async function runModel(options: { seed: number; runs: number; maxCommands: number }): Promise<void> {
-  const { seed, runs, maxCommands } = options;
-  console.info(`authority model: seed ${seed}, ${runs} runs`);
+export async function runModel(options: {
+  seed: number;
+  runs: number;
+  maxCommands: number;
+  cap?: number | null;
+}): Promise<void> {
+  const { seed, runs, maxCommands, cap = null } = options;
+  console.info(`authority model: seed ${seed}, ${runs} runs, cap ${cap}`);
   await fc.assert(
     fc.asyncProperty(fc.commands(COMMANDS, { maxCommands, size: 'max' }), async (commands) => {
       const model: Model = { admissions: [] };
-      const real = await startReal();
+      const real = await startReal(cap);
       try {
         await fc.asyncModelRun(() => ({ model, real }), commands);
         // A turn that was claimed this moment shows its prompt as soon as its sidecar is saved.

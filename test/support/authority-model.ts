@@ -1,7 +1,7 @@
 /**
  * What the authority of a home must do, as plainly as it can be said, and the real thing beside it: two server processes
  * on one home with a provider, which commands move (test/support/authority-commands). Behind each command both must come
- * to the same state, and every rule of AD and CL is looked at in what is stored.
+ * to the same state, and every rule of AD, CL and LE is looked at in what is stored.
  *
  * Prompts are of two kinds, so that the plain model knows what happens next: a quick one ends as soon as it runs, a long
  * one runs until it is stopped.
@@ -40,12 +40,16 @@ export interface Real {
   provider: FakeProvider;
   servers: ChildServer[];
   sessions: string[];
+  /** Sessions that may have an owner at once; null for any number. */
+  cap: number | null;
   /** A new key for each prompt. */
   nextKey(): string;
   /** The server that has the lease of a session, or that may take it. */
   ownerOf(session: number): ChildServer;
   /** Whether another living server than this one has the lease. */
   isElsewhere(session: number, server: ChildServer): boolean;
+  /** Whether no living server has the lease of this session, and as many as may have one have others. */
+  isOverCap(session: number): boolean;
   /** Runs something on the database from outside. */
   outside<T>(work: (db: Database.Database) => T): T;
   stop(): Promise<void>;
@@ -54,10 +58,15 @@ export interface Real {
 export const textOf = ({ key, isLong }: Pick<ModelAdmission, 'key' | 'isLong'>): string =>
   isLong ? `script:chunks=1,hang=1,id=${key}` : `script:chunks=2,id=${key}`;
 
-export async function startReal(): Promise<Real> {
+/** @param cap `max_concurrent_sessions` */
+export async function startReal(cap: number | null = null): Promise<Real> {
   const provider = await startFakeProvider();
   const home = await temporaryFolder();
-  await writeProviderHome(home, provider.baseUrl, `queue:\n  max: ${QUEUE_MAX}\nserver:\n  drain_s: 0\n`);
+  await writeProviderHome(
+    home,
+    provider.baseUrl,
+    `queue:\n  max: ${QUEUE_MAX}\nserver:\n  drain_s: 0\n${cap === null ? '' : `max_concurrent_sessions: ${cap}\n`}`,
+  );
   const servers: ChildServer[] = [];
   for (let n = 0; n < SERVERS; n += 1) servers.push(await startChildServer({ home }));
   const sessions: string[] = [];
@@ -78,12 +87,14 @@ export async function startReal(): Promise<Real> {
     );
     return servers.find((server) => server.process.pid === pid);
   };
+  const held = (session: number): boolean => holder(session) !== undefined;
   let keys = 0;
   return {
     home,
     provider,
     servers,
     sessions,
+    cap,
     outside,
     nextKey() {
       keys += 1;
@@ -91,6 +102,7 @@ export async function startReal(): Promise<Real> {
     },
     ownerOf: (session) => holder(session) ?? servers[0]!,
     isElsewhere: (session, server) => (holder(session) ?? server) !== server,
+    isOverCap: (session) => cap !== null && !held(session) && [...sessions.keys()].filter(held).length >= cap,
     async stop() {
       await Promise.all(servers.map((server) => server.kill()));
       await provider.close();
@@ -154,6 +166,51 @@ export async function settle(model: Model, real: Real): Promise<void> {
     }
   }
   assertRules(model, real);
+  await assertLeases(model, real);
+}
+
+interface LeaseRow {
+  session_id: string;
+  pid: number;
+}
+
+/**
+ * LE1 to LE5, as they stand in the registry: who has something to do in a session has its lease, and nobody else; who has
+ * nothing to do there any more has given it back; what a dead process left stands in nobody's way.
+ */
+async function assertLeases(model: Model, real: Real): Promise<void> {
+  const wrong = (): string[] => {
+    const leases = real.outside((db) => db.prepare('SELECT session_id, pid FROM active_sessions').all()) as LeaseRow[];
+    const living = real.servers.map((server) => server.process.pid);
+    const problems: string[] = [];
+    for (const [session, sessionId] of real.sessions.entries()) {
+      const open = model.admissions.filter((one) => one.session === session && one.status !== 'terminal');
+      const slots = leases.filter((lease) => lease.session_id === sessionId);
+      const alive = slots.filter((lease) => living.includes(lease.pid));
+      if (slots.length > 1) problems.push(`LE1, LE4: session ${session} has ${slots.length} slots`);
+      if (open.length === 0 && alive.length > 0) problems.push(`LE5: session ${session} was not given back`);
+      const moves = open.length > 0 && open.every((one) => one.status !== 'unknown');
+      if (moves && alive.length === 0) problems.push(`LE3: session ${session} has something to do and no owner`);
+      const runner = real.outside((db) =>
+        db
+          .prepare(
+            `SELECT pid FROM runtime_epochs JOIN session_admissions ON owner_epoch = epoch
+             WHERE status = 'started' AND target_session_id = ?`,
+          )
+          .pluck()
+          .get(sessionId),
+      );
+      if (runner !== undefined && runner !== alive[0]?.pid)
+        problems.push(`LE1: session ${session} is run by ${runner}`);
+    }
+    const known = leases.filter((lease) => real.sessions.includes(lease.session_id));
+    if (known.length < leases.length) problems.push('LE6, LE7: somebody has a slot for what is no session');
+    return problems;
+  };
+  // Giving back is the last step of a turn, a little behind its end.
+  await until('the leases are those of what is to do', () => wrong().length === 0, 10_000).catch(() => {
+    expect(wrong()).toEqual([]);
+  });
 }
 
 /** AD3, looked at all the time. */

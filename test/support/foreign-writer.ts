@@ -42,7 +42,7 @@ export function createForeignWriter(home: string, sessionId: string): ForeignWri
   return {
     sidecar: async () => JSON.parse(await readFile(file, 'utf8')),
 
-    async writeSidecar(rows, fields = {}) {
+    async writeSidecar(rows, { context_messages, ...fields } = {}) {
       const sidecar = {
         session_id: sessionId,
         title: 'From elsewhere',
@@ -55,7 +55,7 @@ export function createForeignWriter(home: string, sessionId: string): ForeignWri
         message_count: rows.length,
         messages: rows,
         tool_calls: [],
-        ...(fields.context_messages ? { context_messages: fields.context_messages } : {}),
+        ...(context_messages ? { context_messages } : {}),
       };
       await mkdir(path.dirname(file), { recursive: true });
       await writeFile(file, JSON.stringify(sidecar, null, 2));

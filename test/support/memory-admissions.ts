@@ -4,7 +4,16 @@ import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../../s
 import { judgeEdit } from '../../server/core/edit-rules.ts';
 import type { Admission, Message } from '../../server/core/terms.ts';
 import { applyCut } from './memory-edits.ts';
-import { atomic, type MemoryState, openOf, putRows, type StoredSession, takeLease, touch } from './memory-state.ts';
+import {
+  addSession,
+  atomic,
+  type MemoryState,
+  openOf,
+  putRows,
+  type StoredSession,
+  takeLease,
+  touch,
+} from './memory-state.ts';
 
 export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): AdmissionStore {
   const find = (sessionId: string, admissionId: string): Admission | undefined =>
@@ -28,10 +37,10 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
       .sort((a, b) => a.generation! - b.generation!);
 
   return {
-    admit: (input, { maxQueued, lease, cut }) =>
+    admit: (input, { maxQueued, lease, cut, draft }) =>
       atomic(() => {
-        const session = state.sessions.get(input.session_id);
-        if (!session) return { kind: 'not_found' };
+        const stored = state.sessions.get(input.session_id);
+        if (!stored && (!draft || state.tombstones.has(input.session_id))) return { kind: 'not_found' };
         const existing = state.admissions.find(
           (one) =>
             one.principal_id === input.principal_id &&
@@ -49,12 +58,13 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         });
         if (verdict === 'repeat') return { kind: 'repeat', admission: existing! };
         if (verdict !== 'admit') return { kind: verdict };
-        if (cut) {
-          const mayCut = judgeEdit({ open, revision: session.revision, expected: cut.revision });
+        if (cut && stored) {
+          const mayCut = judgeEdit({ open, revision: stored.revision, expected: cut.revision });
           if (mayCut !== 'edit') return { kind: mayCut };
         }
         const granted = takeLease(state, input.session_id, lease, alive);
         if (granted.kind !== 'granted') return granted;
+        const session = stored ?? addSession(state, draft!);
         if (cut) applyCut(state, session, cut, input.now);
         const { now, ...named } = input;
         state.accepted += 1;

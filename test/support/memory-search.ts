@@ -34,9 +34,9 @@ export function createMemoryMessages(state: MemoryState): MessageStore {
           .filter((row) => rowIds === null || rowIds.includes(row._state_db_row_id)),
       ),
 
-    inactiveIds: (sessionId) => atomic(() => [...(state.inactive.get(sessionId) ?? [])]),
+    inactiveIds: (sessionId) => atomic(() => (state.inactive.get(sessionId) ?? []).map((row) => row.id)),
 
-    heal: (sessionId, { rows, inactive, count, lastMessageAt, generation, flag, now }) =>
+    heal: (sessionId, { rows, inactive, count, lastMessageAt, generation, flags = [], edit, now }) =>
       atomic(() => {
         const session = state.sessions.get(sessionId);
         if (session?.generation !== generation) return 'moved';
@@ -44,7 +44,8 @@ export function createMemoryMessages(state: MemoryState): MessageStore {
         takeOut(state, sessionId, inactive);
         session.message_count = count;
         session.last_message_at = lastMessageAt;
-        if (flag !== undefined && !session.flags.includes(flag)) session.flags.push(flag);
+        if (edit) Object.assign(session, { edit_number: edit.number, edit_fence: edit.fence });
+        session.flags = [...new Set([...session.flags, ...flags])];
         touch(session, now);
         return 'healed';
       }),
@@ -55,8 +56,7 @@ export function createMemoryMessages(state: MemoryState): MessageStore {
         return { count, last: count };
       }),
 
-    inactive: (sessionId) =>
-      atomic(() => [...(state.inactive.get(sessionId) ?? [])].map(() => ({ role: 'user', content: '' }))),
+    inactive: (sessionId) => atomic(() => [...(state.inactive.get(sessionId) ?? [])]),
 
     search: (q, limit) =>
       atomic(() => {

@@ -1,6 +1,6 @@
 /** The session store in memory. */
 import type { SessionListCursor, SessionStore } from '../../db/stores.ts';
-import { atomic, type MemoryState, openOf, rowOf, type StoredSession, touch } from './memory-state.ts';
+import { addSession, atomic, type MemoryState, openOf, rowOf, type StoredSession, touch } from './memory-state.ts';
 
 type Place = SessionListCursor;
 
@@ -37,32 +37,7 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         }
         if (input.project_id !== null && !hasProject(input.project_id)) return { kind: 'no_project' };
         if (state.sessions.has(input.session_id) || state.tombstones.has(input.session_id)) return { kind: 'id_taken' };
-        const { now, ...named } = input;
-        const session: StoredSession = {
-          ...named,
-          title_source: input.title === null ? null : 'user',
-          created_at: now,
-          updated_at: now,
-          activity: now,
-          last_message_at: null,
-          message_count: 0,
-          pinned: false,
-          archived: false,
-          draft: '',
-          revision: 1,
-          generation: 0,
-          edit_number: 0,
-          edit_fence: null,
-          input_tokens: 0,
-          output_tokens: 0,
-          cached_tokens: 0,
-          reasoning_tokens: 0,
-          cost_usd: null,
-          context_used: null,
-          context_length: null,
-          flags: [],
-        };
-        state.sessions.set(session.session_id, session);
+        const session = addSession(state, input);
         return { kind: 'created', session: rowOf(state, session) };
       }),
 
@@ -109,6 +84,7 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         if (openOf(state, sessionId).length > 0) return 'live';
         state.admissions = state.admissions.filter((one) => one.session_id !== sessionId);
         state.messages.delete(sessionId);
+        state.inactive.delete(sessionId);
         state.leases.delete(sessionId);
         state.sessions.delete(sessionId);
         // A session that never ran never had a file of ours.

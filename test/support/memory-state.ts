@@ -4,7 +4,7 @@
  */
 
 import { RegistryTrouble } from '../../db/storage-trouble.ts';
-import type { AliveProbe, LeaseRequest, OpenRow, Project, SessionRow } from '../../db/stores.ts';
+import type { AliveProbe, LeaseRequest, NewSession, OpenRow, Project, SessionRow } from '../../db/stores.ts';
 import { judgeLease, type LeaseOwner, needsLease } from '../../server/core/lease-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
 
@@ -23,8 +23,8 @@ export interface MemoryState {
   accepted: number;
   /** Active rows, in order. */
   messages: Map<string, Message[]>;
-  /** Ids of the rows that are active no more. */
-  inactive: Map<string, Set<string>>;
+  /** Rows that are active no more, in the order in which they were taken out. */
+  inactive: Map<string, Message[]>;
   leases: Map<string, LeaseOwner>;
   epochs: (ProcessIdentity & { ended: boolean })[];
   projects: (Project & { created: number })[];
@@ -72,6 +72,37 @@ export function rowOf(state: MemoryState, session: StoredSession): SessionRow {
   return { ...row, open };
 }
 
+/** A new row for a session whose id is free. */
+export function addSession(state: MemoryState, input: NewSession): StoredSession {
+  const { now, ...named } = input;
+  const session: StoredSession = {
+    ...named,
+    title_source: input.title === null ? null : 'user',
+    created_at: now,
+    updated_at: now,
+    activity: now,
+    last_message_at: null,
+    message_count: 0,
+    pinned: false,
+    archived: false,
+    draft: '',
+    revision: 1,
+    generation: 0,
+    edit_number: 0,
+    edit_fence: null,
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    cost_usd: null,
+    context_used: null,
+    context_length: null,
+    flags: [],
+  };
+  state.sessions.set(session.session_id, session);
+  return session;
+}
+
 /** Marks a change that a person can see. @param now epoch seconds; null leaves `updated_at` */
 export function touch(session: StoredSession, now: number | null): void {
   session.revision += 1;
@@ -103,11 +134,13 @@ export function takeLease(state: MemoryState, sessionId: string, request: LeaseR
 /** Takes rows out of the transcript of a session; they are never destroyed, and never come back. */
 export function takeOut(state: MemoryState, sessionId: string, ids: readonly string[]): void {
   const gone = new Set(ids);
+  const rows = state.messages.get(sessionId) ?? [];
+  const out = rows.filter((row) => gone.has(row.id));
   state.messages.set(
     sessionId,
-    (state.messages.get(sessionId) ?? []).filter((row) => !gone.has(row.id)),
+    rows.filter((row) => !gone.has(row.id)),
   );
-  state.inactive.set(sessionId, new Set([...(state.inactive.get(sessionId) ?? []), ...ids]));
+  state.inactive.set(sessionId, [...(state.inactive.get(sessionId) ?? []), ...out]);
 }
 
 /** Writes rows by id: what is there is replaced in its place, what is missing comes last. */

@@ -22,8 +22,14 @@ export interface ScriptedRunner {
   turn(index: number): Promise<PlayedTurn>;
 }
 
-/** @param play answers turns by itself; without it every turn waits for the test */
-export function createScriptedRunner(play?: (turn: PlayedTurn) => void): ScriptedRunner {
+/**
+ * @param play answers turns by itself; without it every turn waits for the test
+ * @param isDeaf goes on after a stop, as an agent does that does not listen
+ */
+export function createScriptedRunner(
+  play?: (turn: PlayedTurn) => void,
+  { isDeaf = false }: { isDeaf?: boolean } = {},
+): ScriptedRunner {
   const turns: PlayedTurn[] = [];
   const waiting: (() => void)[] = [];
   const runner: Runner = {
@@ -48,7 +54,7 @@ export function createScriptedRunner(play?: (turn: PlayedTurn) => void): Scripte
       signal.addEventListener('abort', () => wake());
       play?.(played);
       for (;;) {
-        if (signal.aborted) return { kind: 'completed' };
+        if (signal.aborted && !isDeaf) return { kind: 'completed' };
         const item = queue.shift();
         if (!item) {
           await new Promise<void>((resolve) => {

@@ -20,6 +20,16 @@ export const stateDbOptions = (file: string, part: Partial<StateDbOptions> = {})
   ...part,
 });
 
+/** Looks into the state DB of a home as another program would: read-only. */
+export function readStateDb<T>(home: string, look: (db: Database.Database) => T): T {
+  const db = new Database(path.join(home, 'state.db'), { readonly: true });
+  try {
+    return look(db);
+  } finally {
+    db.close();
+  }
+}
+
 /** Who has the lease of a session, as the file says. */
 export function holderIn(file: string, sessionId: string): LeaseOwner | null {
   const db = new Database(file, { readonly: true });

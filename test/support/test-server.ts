@@ -44,6 +44,8 @@ export interface TestServerOptions {
   env?: Record<string, string>;
   flags?: { host?: string; basePath?: string };
   overrides?: AppOverrides;
+  /** Is given what closes it; by default that happens when the test has finished. */
+  release?(close: () => Promise<void>): void;
 }
 
 /** Sends one request and reads its answer. */
@@ -112,6 +114,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       await app.close();
     },
   };
-  onTestFinished(() => server.close());
+  if (options.release) options.release(() => server.close());
+  else onTestFinished(() => server.close());
   return server;
 }

@@ -30,8 +30,10 @@ async function statsOf(file: string): Promise<Stats | null> {
   }
 }
 
+const NOTHING = '-';
+
 const stateOf = (stats: Stats | null): string =>
-  stats === null ? '-' : `${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`;
+  stats === null ? NOTHING : `${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`;
 
 /** What stands where a database is said to be. */
 export async function lookAtDatabase(file: string): Promise<DatabasePlace> {
@@ -60,7 +62,8 @@ export async function keepsWal(file: string): Promise<boolean> {
 }
 
 /**
- * Copies a database, with its WAL if there is one. Where there is none the copy is one that keeps no WAL.
+ * Copies a database, with its WAL if there is one, or with the journal by which a write that was never finished is taken back.
+ * Where there is no WAL the copy is one that keeps none.
  * @param folder of our own, made if it is missing
  * @param name of the copy in it
  * @returns the copy; null when the original was changed meanwhile
@@ -69,12 +72,14 @@ export async function copyDatabase(file: string, folder: string, name: string): 
   const copy = path.join(folder, name);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await removeCopy(copy);
-  const before = await lookAtDatabase(file);
+  const [before, journal] = [await lookAtDatabase(file), stateOf(await statsOf(`${file}-journal`))];
   try {
+    if (journal !== NOTHING) await copyFile(`${file}-journal`, `${copy}-journal`, constants.COPYFILE_FICLONE);
     await copyFile(file, copy, constants.COPYFILE_FICLONE);
     if (before.hasWal) await copyFile(`${file}-wal`, `${copy}-wal`, constants.COPYFILE_FICLONE);
     else await withoutWal(copy);
-    if ((await lookAtDatabase(file)).state === before.state) return copy;
+    const isSame = stateOf(await statsOf(`${file}-journal`)) === journal;
+    if (isSame && (await lookAtDatabase(file)).state === before.state) return copy;
   } catch (error) {
     await removeCopy(copy);
     if (isNone(error)) return null;

@@ -3,10 +3,11 @@
  * `_index.json` and its list of deletions are the same files, a few sidecars in turn are looked at and no more.
  */
 import type { BigIntStats } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { isSessionId } from '../../../server/core/ids.ts';
 import { isMissing } from '../atomic.ts';
+import { readPlainFile } from '../plain-file.ts';
 import type { SidecarHeader, SidecarStore } from '../sidecar-store.ts';
 import { backupCounts } from './backup-rule.ts';
 import { summaryOfHeader } from './header-summary.ts';
@@ -235,7 +236,7 @@ async function entriesOf(folder: string): Promise<string[]> {
 /** What a file says; null where it is missing or no JSON. */
 async function jsonOf(file: string): Promise<unknown> {
   try {
-    return JSON.parse(await readFile(file, 'utf8'));
+    return JSON.parse(String(await readPlainFile(file)));
   } catch (error) {
     if (error instanceof SyntaxError || isNone(error)) return null;
     throw error;

@@ -2,8 +2,9 @@
  * A sidecar that its own program can read and that does not fit what we expect of one: a row among the others that is none, or
  * its fields in another order. What fits is read; nothing is repaired.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { isMissing } from '../atomic.ts';
+import { readPlainFile } from '../plain-file.ts';
 import { type FileIdentity, identityOf } from '../sidecar-jobs.ts';
 import { unpack } from '../sidecar-rows.ts';
 import type { FoundRow, Sidecar } from '../sidecar-store.ts';
@@ -22,7 +23,7 @@ const BULK = ['tool_calls', 'context_messages', 'anchor_activity_scenes'];
 export async function readLoosely(file: string, sessionId: string): Promise<LooseSidecar | null> {
   try {
     const identity = identityOf(await stat(file));
-    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    const value: unknown = JSON.parse(String(await readPlainFile(file)));
     if (!isObject(value) || !Array.isArray(value.messages) || value.session_id !== sessionId) return null;
     const fields = Object.entries(value).filter(([key]) => key !== 'messages');
     const whole = {

@@ -3,9 +3,10 @@
  * `event`, `turn_id`, `stream_id`, `created_at` and, on `submitted`, the prompt. They tell of a prompt that was accepted and
  * reached no other file.
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { isMissing } from '../atomic.ts';
+import { readPlainFile } from '../plain-file.ts';
 
 /** A prompt that was accepted and whose turn has no end. */
 export interface OpenTurn {
@@ -64,7 +65,9 @@ export function createTurnJournals(folder: string): TurnJournals {
       const state = (await Promise.all(files.map(stateOf))).join(' ');
       const known = read.get(sessionId);
       if (known?.state === state) return known.turn;
-      const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')));
+      const texts = await Promise.all(
+        files.map(async (file) => String((await readPlainFile(file).catch(() => null)) ?? '')),
+      );
       const turn = newestOpen(texts.flatMap((text) => linesOf(text, sessionId)));
       read.set(sessionId, { state, turn });
       return turn;

@@ -14,9 +14,6 @@ export interface ForeignRun {
   terminal: ForeignTerminal | null;
   /** Its error, where its own words are known: stands behind `rows` instead of a marker. */
   error: ForeignError | null;
-  hasOutput: boolean;
-  /** Epoch seconds of its first line. */
-  firstAt: number | null;
 }
 
 /**
@@ -28,6 +25,6 @@ export function foldForeign(lines: readonly unknown[], place: ForeignPlace): For
   const last = lastTerminal(records);
   const terminal = last && terminalOf(last);
   const rows = rowsOf(records, place.runId, terminal === 'completed');
-  const firstAt = records.find((record) => record.at !== null)?.at ?? null;
-  return { rows, terminal, error: last && errorOf(last, place, firstAt ?? 0), hasOutput: rows.length > 0, firstAt };
+  const firstAt = records.find((record) => record.at !== null)?.at ?? 0;
+  return { rows, terminal, error: last && errorOf(last, place, firstAt) };
 }

@@ -31,6 +31,8 @@ export interface CompactionAnchor {
   readonly ts?: unknown;
   /** A count or a list. */
   readonly attachments?: unknown;
+  /** Of ours alone: what is before it was compressed, though no row of the context says so. */
+  readonly compacted?: unknown;
 }
 
 export interface ContextInput {
@@ -55,9 +57,11 @@ export function toContext(input: ContextInput): RawRow[] {
   const { transcript, context, fences, liveRunId } = input;
   if (!context || context.length === 0 || (input.claimed && isPrefix(context, transcript))) return forModel(transcript);
   const state = input.state.filter((row) => !isLiveOutput(row, liveRunId));
-  const source = context.some(isSummary) ? behindAnchor(state, input.anchor) : state;
+  const isCompacted = input.anchor?.compacted === true || context.some(isSummary);
+  const source = isCompacted ? behindAnchor(state, input.anchor) : state;
   if (source === null || source.length === 0) return forModel(attachApiContent(context, state));
-  const delta = deltaOf(context, source);
+  // What lies behind the anchor was said behind the summary, also where nothing of it lies in the context yet.
+  const delta = deltaOf(context, source, isCompacted) ?? (isCompacted ? source : null);
   if (delta === null)
     return forModel(reconcile({ sidecar: context, state: source, fences, liveRunId }).rows.map(({ row }) => row));
   const base = attachApiContent(context, state);
@@ -104,15 +108,17 @@ const countOf = (value: unknown): number =>
 
 /**
  * The state rows that the context does not have yet: what follows where the beginning of the state DB lies in the context.
+ * @param isBehind whether the state rows are those behind an anchor: then the last row of the context may be their first
  * @returns null when it lies nowhere
  */
-function deltaOf(context: readonly RawRow[], state: readonly RawRow[]): readonly RawRow[] | null {
+function deltaOf(context: readonly RawRow[], state: readonly RawRow[], isBehind: boolean): readonly RawRow[] | null {
   const reader = createRowReader();
   const mine = reader.read(context, 'sidecar').map(contentKey);
   const theirs = reader.read(state, 'state').map(contentKey);
   const { offset, length } = longestStart(mine, theirs);
   const first = context[0]!;
-  const enough = offset === 0 && first.role === 'user' && fieldOf(first, '_recovered') === true ? 1 : 2;
+  const isRecovered = offset === 0 && first.role === 'user' && fieldOf(first, '_recovered') === true;
+  const enough = isRecovered || (isBehind && offset + length === mine.length) ? 1 : 2;
   if (length < enough) return null;
   // The context may have dropped rows that the state DB still has; what follows its last row is new.
   let next = offset + length;

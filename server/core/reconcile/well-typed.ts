@@ -2,7 +2,7 @@
  * Whether a row is a `Message` as the interface describes it (RC9): what is not is never passed on as it stands, whoever
  * wrote it and whatever id it bears, but is shown field by field.
  */
-import { fieldOf, type RawRow } from './row.ts';
+import type { RawRow } from './row.ts';
 
 const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant', 'tool', 'system']);
 const STATUSES: ReadonlySet<unknown> = new Set(['complete', 'partial', 'interrupted', 'error']);
@@ -26,7 +26,10 @@ const isUsage = (value: unknown): boolean =>
   Object.values(value).every(isNumber);
 
 /** Fields that a message may have, and what they must be. */
-const FIELDS: readonly [name: string, isRight: (value: unknown) => boolean][] = [
+const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ['role', (value) => ROLES.has(value)],
+  ['content', isText],
+  ['timestamp', isNumber],
   ['run_id', isText],
   ['status', (value) => STATUSES.has(value)],
   ['tool_calls', (value) => Array.isArray(value) && value.every(isCall)],
@@ -40,13 +43,15 @@ const FIELDS: readonly [name: string, isRight: (value: unknown) => boolean][] = 
   ['usage', isUsage],
   ['recovered', isFlag],
   ['error', (value) => isObject(value) && isText(value.code) && isText(value.message)],
-];
+]);
 
 /** Whether everything that we know of in a row is of its kind. Fields that we do not know may be anything. */
 export function isWellTyped(row: RawRow): boolean {
-  if (!ROLES.has(row.role) || !isText(row.content) || !isNumber(row.timestamp)) return false;
-  return FIELDS.every(([name, isRight]) => {
-    const value = fieldOf(row, name);
-    return value === undefined || isRight(value);
-  });
+  if (row.role === undefined || row.content === undefined || row.timestamp === undefined) return false;
+  // By the fields that it has, which are few: this is asked of every row of every transcript that is read.
+  for (const name in row) {
+    const value = row[name as keyof RawRow];
+    if (value !== undefined && FIELDS.get(name)?.(value) === false) return false;
+  }
+  return true;
 }

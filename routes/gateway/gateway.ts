@@ -1,0 +1,118 @@
+/**
+ * GET /api/ws: the gateway, JSON-RPC over a WebSocket. Same services and same events as REST and SSE; who may connect is
+ * decided before the upgrade, as for every request.
+ */
+import websocket from '@fastify/websocket';
+import type { FastifyInstance } from 'fastify';
+import type { WebSocket } from 'ws';
+import { AppError } from '../../server/errors.ts';
+import { plainLiveEvent } from '../../server/live/live-event.ts';
+import type { LiveRegistry } from '../../server/live/registry.ts';
+import { createSubscriber, type SubscriberLimits } from '../../server/live/subscriber.ts';
+import { createWsSink } from '../wire/ws.ts';
+import { serveConnection } from './connection.ts';
+import type { Method } from './method.ts';
+import { connectionMethods } from './methods/connection.ts';
+import { eventMethods } from './methods/events.ts';
+import { openingMethods } from './methods/open.ts';
+import type { GatewayMethodParts } from './methods/parts.ts';
+import { promptMethods } from './methods/prompts.ts';
+import { replyOf, requestMethods } from './methods/requests.ts';
+import { sessionMethods } from './methods/sessions.ts';
+
+export interface GatewayParts extends GatewayMethodParts {
+  registry: LiveRegistry;
+  limits: SubscriberLimits;
+  /** Longest frame of a client, in bytes. */
+  frameBytes: number;
+  heartbeatS: number;
+  /** Fresh for each connection. */
+  newSocketId(): string;
+}
+
+/** Signs of life that may fail to come before a peer counts as gone. */
+const MISSED_PONGS = 3;
+
+/** Must be registered before the routes that may be upgraded. */
+export async function registerGateway(app: FastifyInstance, frameBytes: number): Promise<void> {
+  await app.register(websocket, {
+    options: {
+      maxPayload: frameBytes,
+      perMessageDeflate: false,
+      // What is no UTF-8 becomes U+FFFD: a stray byte is no reason to lose a connection.
+      skipUTF8Validation: true,
+    },
+    // Connections are ended with all other streams.
+    preClose: (done) => done(),
+  });
+}
+
+export function gatewayRoutes(parts: GatewayParts) {
+  const methods: ReadonlyMap<string, Method> = new Map(
+    Object.entries({
+      ...connectionMethods(),
+      ...openingMethods(parts),
+      ...sessionMethods(parts),
+      ...promptMethods(parts),
+      ...requestMethods(parts),
+      ...eventMethods(parts),
+    }),
+  );
+
+  /** An answer that came as a reply to a frame of the server; one that nobody waits for any more is dropped. */
+  function answer(requestId: string, result: unknown): void {
+    const asker = parts.live.list().find((session) => session.live.requests.has(requestId));
+    const reply = replyOf(result);
+    if (asker && reply) parts.requests.reply(asker.live, requestId, reply);
+  }
+
+  /** Ends a connection whose peer is silent: one that is half open takes everything and answers nothing. */
+  function watch(socket: WebSocket): void {
+    let missed = 0;
+    socket.on('pong', () => {
+      missed = 0;
+    });
+    socket.on('message', () => {
+      missed = 0;
+    });
+    const timer = setInterval(() => {
+      missed += 1;
+      if (missed > MISSED_PONGS) socket.terminate();
+      else socket.ping();
+    }, parts.heartbeatS * 1000);
+    socket.on('close', () => clearInterval(timer));
+  }
+
+  return async (app: FastifyInstance): Promise<void> => {
+    app.route({
+      method: 'GET',
+      url: '/api/ws',
+      exposeHeadRoute: false,
+      config: { stream: true, queryToken: true },
+      schema: {
+        summary: 'The WebSocket gateway: JSON-RPC 2.0 in text frames (docs/gateway.md)',
+        querystring: { type: 'object', properties: { token: { type: 'string' } } },
+      },
+      handler: async () => {
+        throw new AppError('upgrade_required');
+      },
+      wsHandler: (socket, request) => {
+        const connection = request.raw.socket;
+        connection.setNoDelay(true);
+        connection.setKeepAlive(true, 30_000);
+        const subscriber = createSubscriber(createWsSink(socket, connection), parts.limits);
+        serveConnection({ socket, subscriber, methods, sessions: parts.live, answer, log: app.log });
+        watch(socket);
+        parts.registry.add(subscriber);
+        parts.registry.addListReader(subscriber);
+        const payload = {
+          change_events: true,
+          heartbeat: true,
+          replay_epoch: parts.epoch,
+          shared_session: { version: 1, socket_id: parts.newSocketId() },
+        };
+        subscriber.offer([plainLiveEvent('gateway.ready', '', payload)]);
+      },
+    });
+  };
+}
