@@ -69,8 +69,6 @@ export type CreateOutcome = { kind: 'created'; session: SessionRow; record: Impo
 export interface ImportStore {
   /** All that was ever imported, and whether it is still there. */
   records(): Promise<(ImportRecord & { isThere: boolean })[]>;
-  /** Whether an id names a session here, or did. */
-  idState(sessionId: string): Promise<'free' | 'there' | 'deleted'>;
   /** @param lastRow the number of the last row that was imported. @returns null when the session is not there */
   look(sessionId: string, lastRow: number): Promise<OwnState | null>;
   /**
@@ -301,12 +299,6 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
                 isThere: row.there !== null,
               })),
       ),
-
-    idState: (id) =>
-      state.read((db) => {
-        if (SESSION(db).get({ id })) return 'there';
-        return TOMBSTONE(db).get({ id }) ? 'deleted' : 'free';
-      }),
 
     look: (sessionId, lastRow) => state.read((db) => look(db, sessionId, lastRow)),
 

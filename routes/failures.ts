@@ -12,6 +12,8 @@ const FRAMEWORK: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_JSON_BODY: 'bad_json',
   FST_ERR_CTP_EMPTY_JSON_BODY: 'bad_json',
   FST_ERR_BAD_URL: 'bad_request',
+  // Longer than any id.
+  FST_ERR_MAX_PARAM_LENGTH: 'not_found',
   // A path out of the page's folder, or no path at all.
   FST_STATIC_FORBIDDEN_PATH: 'not_found',
   FST_ERR_ASYNC_CONSTRAINT: 'bad_request',

@@ -5,6 +5,7 @@ import type { Stop } from '../server/authority/stop.ts';
 import { AppError } from '../server/errors.ts';
 import type { Reply as Answer, Requests } from '../server/live/requests.ts';
 import { toAdmissionView } from '../server/sessions/admission-view.ts';
+import type { Edits } from '../server/sessions/edits.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
 import {
   Accepted,
@@ -21,13 +22,14 @@ import { Admission, Limit, Nullable, PromptParams, RequestKey, refusals, Session
 export interface PromptRoutesParts extends RunAnswerParts {
   sessions: Sessions;
   stop: Stop;
+  edits: Edits;
   requests: Requests;
 }
 
 export const promptRoutes =
   (parts: PromptRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const { prompts, sessions, stop } = parts;
+    const { prompts, sessions, stop, edits } = parts;
     const answer = createRunAnswer(parts, app.log);
 
     app.post(
@@ -44,6 +46,13 @@ export const promptRoutes =
               text: Type.String(),
               attachments: Type.Optional(Type.Array(Type.String(), { maxItems: 100 })),
               mode: Type.Optional(Type.Enum(['queue', 'steer', 'interrupt', 'reject'])),
+              replaces: Type.Optional(
+                Type.String({
+                  minLength: 1,
+                  maxLength: 200,
+                  description: 'Id of a prompt in whose place this one comes: it and all after it is taken back.',
+                }),
+              ),
               request_id: Type.Optional(RequestKey),
             },
             { additionalProperties: false },
@@ -52,10 +61,13 @@ export const promptRoutes =
         },
       },
       async (request, reply) => {
-        const { text, attachments = [], mode = 'queue', request_id } = request.body;
+        const { text, attachments = [], mode = 'queue', request_id, replaces } = request.body;
         const sessionId = request.params.id;
         const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
-        const admission = await prompts.submit({ sessionId, text, attachments, mode, requestId, principalId: 'owner' });
+        const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
+        const admission = replaces
+          ? await prompts.receipt(await edits.resend({ message: replaces }, submission))
+          : await prompts.submit({ ...submission, mode });
         return answer(admission, formOf(request), reply);
       },
     );

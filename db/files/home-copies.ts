@@ -123,7 +123,7 @@ export function createHomeCopies(home: string, stamp: string): HomeCopies {
       await syncAll(from, false);
       isTouched = true;
       await rename(from, absolute(name));
-      await syncFolder(home);
+      await syncFolder(path.dirname(absolute(name)));
     },
 
     place: async (name) => path.join(await folder(), name),

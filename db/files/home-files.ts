@@ -7,8 +7,10 @@ import { access, lstat, open, opendir, readFile, stat, statfs } from 'node:fs/pr
 import path from 'node:path';
 import { parseForeign } from '../../server/core/foreign-journal/records.ts';
 import { isMissing } from './atomic.ts';
+import { backupCounts, type Candidate } from './foreign/backup-rule.ts';
 import { parseJournal } from './journal.ts';
 import { createPaths } from './paths.ts';
+import { unpack } from './sidecar-rows.ts';
 import { parseSidecar } from './sidecar-text.ts';
 
 /** One file or folder of the home. */
@@ -79,6 +81,11 @@ export interface HomeFiles {
    */
   stateDb(): Promise<StateDbFiles>;
   sidecar(sessionId: string): Promise<SidecarLook>;
+  /**
+   * Looks at the `.bak` that another program left beside a sidecar.
+   * @returns how many rows it has more, by that program's own rule; 0 where the sidecar is as it should be, or none is there
+   */
+  moreInBackup(sessionId: string): Promise<number>;
   journal(sessionId: string, runId: string): Promise<JournalLook>;
   isWritable(name: string): Promise<boolean>;
   isReadable(name: string): Promise<boolean>;
@@ -117,6 +124,14 @@ async function bytesOf(file: string): Promise<Buffer | Unreadable | null> {
     if (code === null) throw error;
     return { kind: 'unreadable', code };
   }
+}
+
+/** A sidecar as the rule on backups looks at it; null when it is missing or none. */
+async function candidateAt(file: string, sessionId: string): Promise<Candidate | null> {
+  const bytes = await bytesOf(file);
+  const parsed = Buffer.isBuffer(bytes) ? parseSidecar(sessionId, bytes) : '';
+  if (typeof parsed === 'string') return null;
+  return { header: parsed.header, rows: unpack(parsed.rows).length, tail: JSON.parse(parsed.tail.text) };
 }
 
 /** "SQLite format 3" and a zero. Source: the SQLite file format, section 1.3. */
@@ -206,6 +221,16 @@ export function createHomeFiles(home: string): HomeFiles {
       });
       if (typeof parsed === 'string') return { kind: 'damaged', reason: parsed };
       return { kind: 'sound', rows, repeatedIds: [...repeated], damage: parsed.damage };
+    },
+
+    async moreInBackup(sessionId) {
+      const live = await candidateAt(paths.sidecar(sessionId), sessionId);
+      const backup = await candidateAt(`${paths.sidecar(sessionId)}.bak`, sessionId);
+      if (!backup) return 0;
+      if (!live) return backup.rows;
+      // What an edit of ours took back is older than the file.
+      const isEdited = typeof live.header.edit_number === 'number' && live.header.edit_number > 0;
+      return !isEdited && backupCounts(live, backup) ? backup.rows - live.rows : 0;
     },
 
     async journal(sessionId, runId) {

@@ -6,8 +6,8 @@ export type StateDbPlace =
   | { kind: 'file' }
   /** Nothing, or an empty file, which SQLite takes for a new database. */
   | { kind: 'nothing' }
-  /** The reason in words. */
-  | { kind: 'wrong'; reason: string };
+  /** The reason in words; `isLog` when only a WAL is there. */
+  | { kind: 'wrong'; reason: string; isLog: boolean };
 
 const statsOf = (file: string): Stats | null => statSync(file, { throwIfNoEntry: false }) ?? null;
 
@@ -23,7 +23,7 @@ export function stateDbPlace(file: string): StateDbPlace {
   }
   if (found?.size) return { kind: 'file' };
   // SQLite would delete it beside an empty file, and it may hold all of the database.
-  return (statsOf(`${file}-wal`)?.size ?? 0) > 0 ? wrong('only its log is there') : { kind: 'nothing' };
+  return (statsOf(`${file}-wal`)?.size ?? 0) > 0 ? wrong('only its log is there', true) : { kind: 'nothing' };
 }
 
 /** Tells one file under a name from another that took its place; null when there is none. */
@@ -32,7 +32,7 @@ export function fileUnder(name: string): string | null {
   return found && `${found.dev}:${found.ino}`;
 }
 
-const wrong = (reason: string): StateDbPlace => ({ kind: 'wrong', reason });
+const wrong = (reason: string, isLog = false): StateDbPlace => ({ kind: 'wrong', reason, isLog });
 
 const MAGIC = [0x377f0682, 0x377f0683];
 const [HEADER, PAGE_SIZE_AT] = [32, 8];

@@ -22,7 +22,7 @@ export interface Submission {
   /** The caller's key, or null for a new one. */
   requestId: string | null;
   principalId: string;
-  retry?: Retry;
+  replaces?: Replacement;
   /** What the session is stored with, in the same step: for one that has no row before its first prompt. */
   draft?: Draft;
 }
@@ -34,10 +34,12 @@ export interface Draft {
   source: string;
 }
 
-/** What makes a prompt a retry (ED3). */
-export interface Retry {
+/** What a prompt takes the place of (ED3). */
+export interface Replacement {
   /** What is taken back of the transcript in the same step. */
   cut: Cut;
+  /** What makes a repeat the same. */
+  digest: string;
   /** Brings the files behind the cut, before the prompt may run. */
   follow(): Promise<void>;
 }
@@ -92,7 +94,7 @@ export function createAdmit(parts: AdmitParts): Admit {
   }
 
   return async (submission) => {
-    const { sessionId, attachments, mode, retry, draft } = submission;
+    const { sessionId, attachments, mode, replaces, draft } = submission;
     const text = wellFormed(submission.text);
     checkPayload(text, attachments, mode);
     const input: NewAdmission = {
@@ -104,7 +106,7 @@ export function createAdmit(parts: AdmitParts): Admit {
       text,
       attachments,
       mode,
-      digest: retry ? RETRY_DIGEST : digestOf(text, attachments, mode),
+      digest: replaces?.digest ?? digestOf(text, attachments, mode),
       now: parts.now(),
     };
     if (parts.isDraining()) return repeated(input);
@@ -114,7 +116,7 @@ export function createAdmit(parts: AdmitParts): Admit {
       const limits = {
         maxQueued: parts.maxQueued,
         lease,
-        ...(retry && { cut: retry.cut }),
+        ...(replaces && { cut: replaces.cut }),
         ...(draft && { draft: newSession(sessionId, draft, input.now) }),
       };
       const outcome = await admitOnce(input, limits);
@@ -122,7 +124,7 @@ export function createAdmit(parts: AdmitParts): Admit {
       // A repeat of its own ids is no repeat: the first try of this very write had happened after all.
       if (admission.admission_id === input.admission_id) {
         parts.reached('admitted');
-        await retry?.follow();
+        await replaces?.follow();
         parts.onChange(sessionId, 'queued');
       }
       // Also for a repeat: what made the first one pause may be gone.
@@ -152,10 +154,11 @@ const digestOf = (text: string, attachments: readonly string[], mode: Mode): str
   sha256(JSON.stringify([text, attachments, mode]));
 
 /** A retry says no text of its own, and after it another prompt may be the last one: all retries are the same. */
-const RETRY_DIGEST = sha256('retry');
+export const RETRY_DIGEST = sha256('retry');
 
-/** Whether an admission is that of a retry. */
-export const isRetry = ({ digest }: Admission): boolean => digest === RETRY_DIGEST;
+/** The digest of a prompt that takes the place of another one. @param place of the prompt that it replaces */
+export const resendDigest = (place: object, text: string, attachments: readonly string[]): string =>
+  sha256(JSON.stringify([text, attachments, 'replaces', place]));
 
 const newSession = (session_id: string, draft: Draft, now: number): NewSession => ({
   session_id,

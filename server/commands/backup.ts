@@ -19,8 +19,9 @@ Writes everything of a home into one file, while its server runs or not, and pro
   --json               say the result as JSON
   --help               print this
 
-The file is a compressed tar archive of which only you can read. Prompts that run while it is made are in it as
-interrupted at that moment, and prompts that wait as waiting. Bring it back with turnkeep restore FILE.
+The file is a compressed tar archive that only you can read. Earlier backups and the copies that a repair kept are
+not in it. Prompts that run while it is made are in it as interrupted at that moment, and prompts that wait as
+waiting. Bring it back with turnkeep restore FILE.
 
 Exit codes: 0 it is written and proven, 1 it could not be, 2 it could not be read again, 130 interrupted. Unless it
 is 0, nothing is left behind.

@@ -21,7 +21,7 @@ Examines a home and changes nothing in it, also while a server runs.
 
   --home DIR   the home (TURNKEEP_HOME, else ~/.turnkeep)
   --repair     mend what is safe to mend; the server must be stopped. What is touched is
-               copied before into <home>/doctor-<time>
+               first copied into <home>/doctor-<time>
   --json       one JSON document instead of lines
   --help       print this
 

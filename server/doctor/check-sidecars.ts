@@ -12,6 +12,12 @@ export function sessionOfSidecar(name: string): string | null {
   return isSessionId(id) ? id : null;
 }
 
+/** A copy that another program left of a sidecar before it saved fewer rows. */
+function backupOf({ name, path }: HomeEntry): { id: string; path: string }[] {
+  const id = name.endsWith('.bak') ? sessionOfSidecar(name.slice(0, -'.bak'.length)) : null;
+  return id === null ? [] : [{ id, path }];
+}
+
 type Told = Pick<Finding, 'severity' | 'code' | 'message' | 'remedy'> & Partial<Finding>;
 
 export const checkSidecars: Check = async function* (examination) {
@@ -31,6 +37,22 @@ export const checkSidecars: Check = async function* (examination) {
       if (!told) continue;
       problems += 1;
       yield { area: 'sidecars', path: entry.path, session_id: id, ...told };
+    }
+    for (const { id, path } of group.flatMap(backupOf)) {
+      if (view?.known([id]).get(id) !== 'session') continue;
+      const more = await files.moreInBackup(id);
+      if (more === 0) continue;
+      problems += 1;
+      yield {
+        severity: 'warn',
+        area: 'sidecars',
+        code: 'backup_has_more',
+        message: `${path} has ${counted(more, 'row')} that another program took out of the file beside it`,
+        remedy: `${REPAIR} puts it in the place of that file: what only the state DB has is added by the next read`,
+        path,
+        session_id: id,
+        repair: { kind: 'use_backup', sessionId: id },
+      };
     }
     progress(`sidecars: ${read}`);
   }

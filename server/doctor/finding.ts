@@ -41,6 +41,7 @@ export type Repair =
   | { kind: 'clear_flags'; sessionId: string }
   | { kind: 'delete_lease'; sessionId: string; leaseId: string }
   | { kind: 'finish_deletion'; sessionId: string }
+  | { kind: 'use_backup'; sessionId: string }
   | { kind: 'remove_file'; path: string }
   | { kind: 'move_aside'; path: string };
 

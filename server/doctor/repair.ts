@@ -23,7 +23,9 @@ export async function repair(
   hasStateDb: boolean,
 ): Promise<string | null> {
   const all = findings.flatMap((finding) => (finding.repair ? [finding.repair] : []));
-  const wanted = [...new Map(all.map((one) => [JSON.stringify(one), one])).values()];
+  // What takes the place of a damaged file comes when that one is out of the way.
+  const inOrder = [...all.filter(isNoBackup), ...all.filter((one) => !isNoBackup(one))];
+  const wanted = [...new Map(inOrder.map((one) => [JSON.stringify(one), one])).values()];
   if (wanted.length === 0) return null;
   const { copies } = parts;
   const files = wanted.filter((one) => !changesStateDb(one));
@@ -67,6 +69,8 @@ export async function repair(
   }
 }
 
+const isNoBackup = ({ kind }: Repair): boolean => kind !== 'use_backup';
+
 const IN_USE = 'the state DB is in use by another process: stop that one, then try again.';
 const CHANGED = 'the state DB was changed meanwhile: try again.';
 
@@ -74,6 +78,14 @@ async function repairFile({ copies, now, done }: RepairParts, one: Repair): Prom
   if (one.kind === 'remove_file') {
     await copies.remove(one.path);
     done(one.kind, `${one.path} is removed`);
+  }
+  if (one.kind === 'use_backup') {
+    const sidecar = `sessions/${one.sessionId}.json`;
+    const copy = await copies.take(`${sidecar}.bak`, `${one.sessionId}.json`);
+    if (copy !== null) {
+      await copies.replace(sidecar, copy);
+      done(one.kind, `${sidecar} is what its .bak was`);
+    }
   }
   if (one.kind === 'move_aside') {
     const aside = await copies.moveAside(one.path, `damaged-${Math.floor(now)}`);

@@ -76,6 +76,8 @@ export interface GatewaySessions {
   bySession(sessionId: string): GatewaySession | null;
   /** In the order in which they came. */
   list(): GatewaySession[];
+  /** While this works somebody is about to join: that nobody is attached is then no reason to give it back. */
+  keptDuring<T>(session: GatewaySession, work: () => Promise<T>): Promise<T>;
   /** From now on the client gets the session's events. Nobody is displaced. */
   join(session: GatewaySession, client: GatewayClient): void;
   /** A connection that gets what concerns no session. */
@@ -95,6 +97,8 @@ interface Held extends GatewaySession {
   readonly feed: Subscriber;
   readonly release: () => void;
   closeOnDisconnect: boolean;
+  /** How many are about to join. */
+  kept: number;
   grace: NodeJS.Timeout | null;
 }
 
@@ -136,6 +140,7 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
       ),
       release,
       closeOnDisconnect,
+      kept: 1,
       grace: null,
       ready: Promise.resolve(),
       isCurrent: () => [...live.attachments].some((one) => one.subscriber === session.feed && one.live),
@@ -144,6 +149,11 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
     byRuntime.set(runtimeId, session);
     session.ready = parts.attach({ sessionId, subscriber: session.feed, cursor: null, from: draft ? 'draft' : 'now' });
     sweeping ??= setInterval(sweep, SWEEP_EVERY_S * 1000).unref();
+    // Whoever opens it cannot join before that.
+    const free = (): void => {
+      session.kept -= 1;
+    };
+    session.ready.then(free, free);
     waitForClients(session);
     return session;
   }
@@ -222,19 +232,20 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
 
   function expire(session: Held): void {
     if (!isHeld(session) || session.clients.size > 0) return;
-    if (!isWorking(session)) {
+    if (isIdleAlone(session)) {
       endQuietly(session, 'ws_orphan_reap');
       return;
     }
     // Absence stops no turn, however long it is; it is only said.
     const silentS = now() - session.lastActive;
-    if (silentS > parts.staleS) {
+    if (isWorking(session) && silentS > parts.staleS) {
       log.info({ session_id: session.sessionId, silent_s: Math.round(silentS) }, 'a turn goes on that nobody looks at');
     }
     waitForClients(session);
   }
 
-  const isIdleAlone = (session: Held): boolean => session.clients.size === 0 && !isWorking(session);
+  const isIdleAlone = (session: Held): boolean =>
+    session.clients.size === 0 && session.kept === 0 && !isWorking(session);
 
   function sweep(): void {
     const before = now() - parts.idleS;
@@ -293,6 +304,17 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
 
     bySession: (sessionId) => held.get(sessionId) ?? null,
     list: () => [...held.values()],
+
+    async keptDuring(session, work) {
+      const one = byRuntime.get(session.runtimeId);
+      if (!one) throw new AppError('runtime_not_live');
+      one.kept += 1;
+      try {
+        return await work();
+      } finally {
+        one.kept -= 1;
+      }
+    },
 
     join(session, client) {
       const one = byRuntime.get(session.runtimeId);

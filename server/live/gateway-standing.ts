@@ -9,7 +9,7 @@ import type { OpenRequest } from './live-session.ts';
 import { type RunView, runViewOf } from './run-view.ts';
 
 export interface StandingParts<Session> {
-  sessions: Pick<GatewaySessions, 'join' | 'get'>;
+  sessions: Pick<GatewaySessions, 'join' | 'get' | 'keptDuring'>;
   /** What is stored of a session: its view, and with `rows` its transcript as JSON texts with commas between them. */
   read(sessionId: string, rows: boolean): Promise<{ session: Session; rows: string }>;
   /** What other processes did is followed first. */
@@ -37,10 +37,13 @@ export type Enter<Session> = (
 ) => Promise<Standing<Session>>;
 
 export function createEnter<Session>({ sessions, read, look, pause }: StandingParts<Session>): Enter<Session> {
-  return async (session, client, withRows) => {
+  // To find out where it stands may take longer than the grace.
+  return (session, client, withRows) => sessions.keptDuring(session, () => standing(session, client, withRows));
+
+  async function standing(session: GatewaySession, client: GatewayClient, withRows: boolean) {
     const { live, sessionId, runtimeId } = session;
     for (;;) {
-      sessions.get(runtimeId); // It may have been given back while this waited.
+      sessions.get(runtimeId); // It may have been closed while this waited.
       if (session.draft === null) await look(sessionId);
       const { run, lastGeneration, infos } = live;
       const stored = session.draft === null ? await read(sessionId, withRows) : { session: null, rows: '' };
@@ -58,5 +61,5 @@ export function createEnter<Session>({ sessions, read, look, pause }: StandingPa
       if (client.subscriber.ended) throw new AppError('runtime_not_live');
       await pause();
     }
-  };
+  }
 }

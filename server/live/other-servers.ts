@@ -87,7 +87,8 @@ export function createOtherServers(parts: OtherServersParts): OtherServers {
     const readers = registry.read().sessions.map((session) => session.sessionId);
     const version = stores.dataVersion();
     const time = now();
-    const found = await stores.changes.since(since - MARGIN_S, [...new Set([...open, ...readers])]);
+    // A clock that was put back meanwhile has stamped what is new with times before.
+    const found = await stores.changes.since(Math.min(since, time) - MARGIN_S, [...new Set([...open, ...readers])]);
     told = version;
     since = time;
     known = new Map(found.changed.map((one) => [one.session_id, one.revision]));

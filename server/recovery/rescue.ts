@@ -15,7 +15,7 @@ import { makeSound } from '../doctor/make-sound.ts';
 
 export interface RescueParts {
   paths: Paths;
-  sidecars: Pick<SidecarStore, 'readHeader'>;
+  sidecars: Pick<SidecarStore, 'readHeader' | 'ids'>;
   /** Epoch seconds. */
   now(): number;
   /** Resolves after so many milliseconds. */
@@ -53,6 +53,8 @@ export async function rescueStateDb({ paths, sidecars, now, sleep, log }: Rescue
     for (let tries = 0; ; tries += 1) {
       const look = soundnessOf(stateDb);
       if (look.kind !== 'damaged') return;
+      // Something that never was ours, in a folder that has nothing of ours: opening it is refused.
+      if (!look.isOurs && !isMended && (await sidecars.ids()).length === 0) return;
       const refuse = (why: string) => new StateDbRefused(refusal(stateDb, look.reason, why));
       if (tries === TRIES) throw refuse('another process has it open');
       if (tries === 0) log.error({ file: stateDb, reason: look.reason }, 'the state DB is damaged: it is mended first');

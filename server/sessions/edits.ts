@@ -1,12 +1,12 @@
 /**
- * Edits of a session: rewind, clear, retry. Each is one transaction of the state DB (rows, fence, revision, and for a
+ * Edits of a session: rewind, clear, retry, resend. Each is one transaction of the state DB (rows, fence, revision, and for a
  * retry the prompt), then the sidecar; what a crash leaves between the two is cut at the fence by the next read (ED1).
  * An edit never touches a turn that waits, runs or is of unknown fate (ED2).
  */
 import type { SidecarRow } from '../../db/files/sidecar-store.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { Cut, SessionRow, Stores } from '../../db/stores.ts';
-import { type Admit, isRetry } from '../authority/admit.ts';
+import { type Admit, RETRY_DIGEST, resendDigest, type Submission } from '../authority/admit.ts';
 import type { ReachCrashPoint } from '../authority/crash-points.ts';
 import type { Drain } from '../authority/drain.ts';
 import { judgeEdit, keptUpTo, turnStarts } from '../core/edit-rules.ts';
@@ -59,6 +59,23 @@ export interface Edits {
    * @throws AppError unacceptable when there is no prompt, and what a prompt can be refused for
    */
   retry(sessionId: string, requestId: string | null, principalId: string): Promise<Admission>;
+  /**
+   * Takes back a prompt with all that came after it, and admits another one in its place, in one step (ED3).
+   * @throws AppError unknown_message when that prompt is not there or is none, and what a prompt can be refused for
+   */
+  resend(place: PromptPlace, submission: Resent): Promise<Admission>;
+}
+
+/** The prompt that is replaced: its message id, or its number among the prompts, from 0. */
+export type PromptPlace = { message: string } | { ordinal: number };
+
+export type Resent = Omit<Submission, 'mode' | 'replaces' | 'draft'>;
+
+/** A prompt, and the place from which everything is taken back for it. */
+interface Replacing {
+  at: number;
+  text: string;
+  attachments: string[];
 }
 
 /** A session and its transcript, while nothing of it moves in this process. */
@@ -176,15 +193,47 @@ export function createEdits(parts: EditsParts): Edits {
     return at;
   }
 
-  /** The receipt of an earlier retry with this key, or the refusal when the key was another prompt's. */
-  async function repeated(sessionId: string, requestId: string, principalId: string): Promise<Admission | null> {
+  /** The receipt of an earlier one with this key, or the refusal when the key was another prompt's. */
+  async function repeated({ sessionId, requestId, principalId, digest }: Sameness): Promise<Admission | null> {
     await parts.sessions.get(sessionId);
-    const known = await stores.admissions.byRequest(principalId, sessionId, requestId);
+    const known = requestId === null ? null : await stores.admissions.byRequest(principalId, sessionId, requestId);
     if (!known) return null;
-    if (!isRetry(known)) throw new AppError('admission_conflict');
+    if (known.digest !== digest) throw new AppError('admission_conflict');
     // As with any repeat: what made the first one pause may be gone.
     if (known.status === 'queued') parts.drain.arm(sessionId);
     return known;
+  }
+
+  /** Admits a prompt in the place of others, as often as the session is changed under it. */
+  async function replace(same: Sameness, choose: (rows: readonly SidecarRow[]) => Replacing): Promise<Admission> {
+    const { sessionId, requestId, principalId, digest } = same;
+    for (let round = 1; ; round += 1) {
+      const repeat = await repeated(same);
+      if (repeat) return repeat;
+      try {
+        return await edit(sessionId, async (seen) => {
+          const { at, text, attachments } = choose(seen.rows);
+          const admission = await parts.admit({
+            sessionId,
+            text,
+            attachments,
+            mode: 'queue',
+            requestId,
+            principalId,
+            replaces: { cut: cutAt(seen, at), digest, follow: () => save(seen) },
+          });
+          parts.onChange(sessionId, 'edited');
+          return admission;
+        });
+      } catch (error) {
+        const code = error instanceof AppError ? error.code : null;
+        const moved = code === 'revision_conflict' && round < ROUNDS;
+        // What keeps it busy, or has taken the prompt back, may be this very request, sent twice.
+        const isBusy = code === 'session_busy' || code === 'session_not_owned' || code === 'unknown_message';
+        const twice = isBusy && requestId !== null && round === 1;
+        if (!moved && !twice) throw error;
+      }
+    }
   }
 
   return {
@@ -197,38 +246,32 @@ export function createEdits(parts: EditsParts): Edits {
 
     clear: (sessionId, revision) => edit(sessionId, async (seen) => (await cutTo(seen, 0, revision)).session),
 
-    async retry(sessionId, requestId, principalId) {
-      for (let round = 1; ; round += 1) {
-        const repeat = requestId === null ? null : await repeated(sessionId, requestId, principalId);
-        if (repeat) return repeat;
-        try {
-          return await edit(sessionId, async (seen) => {
-            const at = turnStarts(seen.rows).at(-1);
-            if (at === undefined) throw new AppError('unacceptable', 'There is no prompt to try again.');
-            const prompt = JSON.parse(seen.rows[at]!.json) as Message;
-            const admission = await parts.admit({
-              sessionId,
-              text: String(prompt.content ?? ''),
-              attachments: prompt.attachments ?? [],
-              mode: 'queue',
-              requestId,
-              principalId,
-              retry: { cut: cutAt(seen, at), follow: () => save(seen) },
-            });
-            parts.onChange(sessionId, 'edited');
-            return admission;
-          });
-        } catch (error) {
-          const code = error instanceof AppError ? error.code : null;
-          const moved = code === 'revision_conflict' && round < ROUNDS;
-          // What keeps it busy may be this very retry, sent twice.
-          const isBusy = code === 'session_busy' || code === 'session_not_owned';
-          const twice = isBusy && requestId !== null && round === 1;
-          if (!moved && !twice) throw error;
-        }
-      }
+    retry: (sessionId, requestId, principalId) =>
+      replace({ sessionId, requestId, principalId, digest: RETRY_DIGEST }, (rows) => {
+        const at = turnStarts(rows).at(-1);
+        if (at === undefined) throw new AppError('unacceptable', 'There is no prompt to try again.');
+        const prompt = JSON.parse(rows[at]!.json) as Message;
+        return { at, text: String(prompt.content ?? ''), attachments: prompt.attachments ?? [] };
+      }),
+
+    resend(place, { text, attachments, ...who }) {
+      const digest = resendDigest(place, text, attachments);
+      return replace({ ...who, digest }, (rows) => {
+        const starts = turnStarts(rows);
+        const at = 'ordinal' in place ? starts[place.ordinal] : starts.find((one) => rows[one]!.id === place.message);
+        if (at === undefined) throw new AppError('unknown_message', 'There is no such prompt in this session.');
+        return { at, text, attachments };
+      });
     },
   };
+}
+
+/** What makes a request the same as an earlier one. */
+interface Sameness {
+  sessionId: string;
+  requestId: string | null;
+  principalId: string;
+  digest: string;
 }
 
 const conflict = (revision: number): AppError => new AppError('revision_conflict', undefined, { revision });

@@ -190,7 +190,7 @@ export function createTranscripts(parts: TranscriptsParts): Transcripts {
       seen: session && (await seenOf(session)),
       generation: session?.generation ?? 0,
       damaged: damage === null ? 'no' : read.kind === 'found' ? 'partly' : 'wholly',
-      isFile: isFileOf(found, assembled),
+      isFile: damage === null && isFileOf(found, assembled),
       sidecarBehind: assembled.sidecarBehind || damage !== null || (found === null && rows.length > 0),
       healing: lacks && session !== null ? { names, rows: missing, inactive, flags, edit } : null,
     };

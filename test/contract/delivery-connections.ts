@@ -117,6 +117,7 @@ export const sse: Connection = {
   name: 'server-sent events of one session',
   spans: 'session',
   sameBytes: true,
+  ownSink: true,
   async attach(scene, base = baseOf(scene)) {
     const stream = await openSse(`${base}api/sessions/${scene.sessionId}/events`);
     return streamReader(stream, scene, await beginningOf(stream, scene));
@@ -135,6 +136,7 @@ export const many: Connection = {
   name: 'server-sent events of the list and of sessions',
   spans: 'session',
   sameBytes: true,
+  ownSink: false,
   async attach(scene, base = baseOf(scene)) {
     const stream = await openSse(`${base}api/events?session=${scene.sessionId}`);
     return streamReader(stream, scene, await beginningOf(stream, scene));
@@ -156,6 +158,7 @@ export const post: Connection = {
   name: 'the stream of a POST',
   spans: 'run',
   sameBytes: true,
+  ownSink: true,
   async attach(scene, base = baseOf(scene)) {
     const address = `${base}api/sessions/${scene.sessionId}/prompts`;
     const stream = await openSse(address, { method: 'POST', body: scene.body() });
@@ -249,8 +252,9 @@ function gatewayReader(
 export const gateway: Connection = {
   name: 'the WebSocket gateway',
   spans: 'session',
-  // Events are numbered for the live session, in an envelope of their own: see the test of the window's bytes.
+  // Events are numbered for the live session, in an envelope of their own.
   sameBytes: false,
+  ownSink: true,
   async attach(scene, base = baseOf(scene)) {
     const client = await connectGateway(base);
     onTestFinished(() => client.drop());

@@ -13,6 +13,7 @@ import {
   expectExactly,
   expectTold,
   expectWhole,
+  flood,
   type Reader,
   type Scene,
   type Shown,
@@ -43,9 +44,6 @@ const untilEnd = (reader: Reader, runId: string): Promise<true> =>
     const last = reader.shown().findLast((event) => event.runId === runId);
     return last?.type === 'message.complete';
   });
-
-/** As much as is said at once to fill the buffers of a connection. */
-const FLOOD = 'x'.repeat(500_000);
 
 export function deliveryContract(connection: Connection): void {
   describe(connection.name, () => {
@@ -165,20 +163,23 @@ export function deliveryContract(connection: Connection): void {
       const readers: { reader: Reader; runId: string }[] = [];
       for (let round = 0; round < 16; round += 1) {
         scene.next();
-        const atEnd = round % 2 === 1;
-        const come = async () => {
-          await ticks(Math.floor(random() * 30));
+        /** Comes within so many ticks. */
+        const come = async (most: number) => {
+          await ticks(Math.floor(random() * most));
           return connection.attach(scene);
         };
-        const coming = atEnd ? null : come();
+        const isEarly = round % 2 === 0;
+        const early = isEarly ? come(100) : null;
         const { runId } = await scene.submit();
         const turn = await scene.turn();
-        turn.text(`round ${round} `);
-        turn.text('ends');
-        const late = atEnd ? come() : null;
-        await ticks(Math.floor(random() * 10));
+        const late = isEarly ? null : come(30);
+        // Something is said in every tick, so that nobody comes in a quiet moment.
+        for (let piece = 0; piece < 30; piece += 1) {
+          turn.text(`${round}.${piece} `);
+          await ticks(1);
+        }
         turn.complete();
-        const reader = await (coming ?? late)!;
+        const reader = await (early ?? late)!;
         readers.push({ reader, runId });
         await scene.over();
       }
@@ -326,7 +327,7 @@ export function deliveryContract(connection: Connection): void {
       },
     );
 
-    describe('slow', () => {
+    describe.runIf(connection.ownSink)('slow', () => {
       /** A turn with two readers, one of which takes nothing any more: the buffers between are full. */
       async function flooded(config: string) {
         const slow = await createStage({ config });
@@ -337,17 +338,8 @@ export function deliveryContract(connection: Connection): void {
         const turn = await scene.turn();
         await until('the turn has begun for both', () => healthy.shown().length === 1 && stuck.shown().length === 1);
         stuck.pause();
-        for (let said = 1; ; said += 1) {
-          turn.text(FLOOD);
-          await until('the healthy one has it', () => countOf(healthy.shown()) === said + 1);
-          // The healthy one's is empty when the server has noticed: one that is full for three looks is the other's.
-          let full = 0;
-          while (full < 3 && slow.full() > 0) {
-            full += 1;
-            await ticks(20);
-          }
-          if (full === 3) return { slow, scene, runId, turn, healthy, stuck };
-        }
+        await flood(slow, turn, 1, (said) => countOf(healthy.shown()) === said + 1);
+        return { scene, slow, runId, turn, healthy, stuck };
       }
 
       /** The healthy one has it all, and the other, which was closed early, goes on where it was. */
@@ -358,9 +350,13 @@ export function deliveryContract(connection: Connection): void {
         if (connection.spans === 'session') expect(healthy.closed()).toBeNull();
         expectExactly(truth, healthy.shown());
         const back = await connection.resume(scene, stuck.place());
-        await untilEnd(back, runId);
-        expect(back.reset).toBeNull();
-        expectExactly(truth, [...shown, ...back.shown()]);
+        if (back.told) {
+          // More than a window keeps was lost in the buffers of the connection.
+          expectWhole(await untilShown(scene, back), back);
+        } else {
+          await untilEnd(back, runId);
+          expectExactly(truth, [...shown, ...back.shown()]);
+        }
       }
 
       it('[SU1] a stuck reader holds up nobody, is closed alone past its bound, and goes on where it was', async () => {
@@ -369,12 +365,14 @@ export function deliveryContract(connection: Connection): void {
         for (let index = 0; index < 40; index += 1) {
           turn.say({ type: 'tool.start', payload: { tool_id: `t${index}`, name: 'look', args: {}, preview: '' } });
         }
-        turn.complete();
-        await untilEnd(healthy, runId);
+        const tools = () => healthy.shown().filter(({ type }) => type === 'tool.start');
+        await until('the healthy one has all', () => tools().length === 40);
         stuck.resume();
         const how = await until('the stuck one is closed', () => stuck.closed());
         // A stream cannot say why; a socket can, to a peer that takes something again.
         expect(how).toBe(how === 'ended' ? 'ended' : 1011);
+        turn.complete();
+        await untilEnd(healthy, runId);
         await expectClosedAlone(all);
       });
 
@@ -410,7 +408,7 @@ export function deliveryContract(connection: Connection): void {
         expectExactly(truth, stuck.shown());
         const merged = stuck.shown().filter(({ count }) => count > 1);
         expect(merged.filter(({ type }) => type === 'reasoning.delta')).toHaveLength(20);
-        expect(merged.filter(({ type }) => type === 'message.delta').length).toBeGreaterThanOrEqual(20);
+        expect(merged.filter(({ type }) => type === 'message.delta')).toHaveLength(20);
       });
     });
   });

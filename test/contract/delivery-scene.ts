@@ -6,6 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import type { Duplex } from 'node:stream';
 import { expect } from 'vitest';
 import { createScriptedRunner, type PlayedTurn, type ScriptedRunner } from '../support/scripted-runner.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -73,6 +74,8 @@ export interface Connection {
   spans: 'session' | 'run';
   /** Whether a replayed event can be compared with a live one byte by byte. */
   sameBytes: boolean;
+  /** Whether it writes to its connection in a way of its own: then slow readers are tried on it. */
+  ownSink: boolean;
   /** A reader that has seen nothing yet. */
   attach(scene: Scene, base?: string): Promise<Reader>;
   /** A reader that goes on behind a place. */
@@ -116,6 +119,8 @@ export interface Scene {
 export interface Stage {
   server: TestServer;
   scene(): Promise<Scene>;
+  /** WebSockets that are open. */
+  sockets(): number;
   /** Connections of the server that have more to send than their sockets take. */
   full(): number;
 }
@@ -143,6 +148,11 @@ export async function createStage({ config, heartbeatS, release }: StageOptions 
     }),
   });
   const sockets = new Set<Socket>();
+  const upgraded = new Set<Duplex>();
+  server.app.server.server.on('upgrade', (_request, socket) => {
+    upgraded.add(socket);
+    socket.on('close', () => upgraded.delete(socket));
+  });
   server.app.server.server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
@@ -150,6 +160,7 @@ export async function createStage({ config, heartbeatS, release }: StageOptions 
   return {
     server,
     scene: () => createScene(server, script),
+    sockets: () => upgraded.size,
     full: () => [...sockets].filter((socket) => socket.writableLength > 0).length,
   };
 }
@@ -252,4 +263,31 @@ export async function untilShown(scene: Scene, reader: Reader): Promise<Truth[]>
     const truth = await scene.truth();
     return toldOf(truth, reader.told!) + countOf(reader.shown()) >= truth.length ? truth : null;
   });
+}
+
+/** As much as is said at once to fill the buffers of a connection; nothing of it stays in the transcript. */
+const FLOOD = 'x'.repeat(500_000);
+
+/**
+ * Has an agent say so much that the connections of readers who take nothing are full.
+ * @param stuck how many of them there are
+ * @param taken whether the others have everything that was said so far, which was said in so many events
+ */
+export async function flood(
+  stage: Stage,
+  turn: PlayedTurn,
+  stuck: number,
+  taken: (said: number) => boolean,
+): Promise<void> {
+  for (let said = 1; ; said += 1) {
+    turn.say({ type: 'todo.updated', payload: { todos: [{ content: FLOOD, status: 'pending' }] } });
+    await until('the healthy readers have it', () => taken(said));
+    // A healthy one's is empty as soon as the server has noticed: what is full for several looks stays full.
+    let looks = 0;
+    while (looks < 3 && stage.full() >= stuck) {
+      looks += 1;
+      for (let tick = 0; tick < 20; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (looks === 3) return;
+  }
 }

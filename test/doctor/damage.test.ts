@@ -246,6 +246,17 @@ const DAMAGES: Damage[] = [
     left: [],
   },
   {
+    what: 'a .bak of another program with more rows',
+    damage: async (h) => {
+      const found = JSON.parse(await readFile(sidecar(h), 'utf8'));
+      const more = { id: 'theirs', role: 'assistant', content: 'lost', timestamp: 9 };
+      const messages = [...found.messages, more];
+      await writeFile(`${sidecar(h)}.bak`, JSON.stringify({ ...found, messages, message_count: 3 }, null, 2));
+    },
+    found: ['backup_has_more'],
+    left: [],
+  },
+  {
     what: 'a backup that never ended',
     damage: async (h) => {
       await mkdir(h.file('backups', 'turnkeep.tar.gz.unfinished.77'), { recursive: true });

@@ -1,12 +1,11 @@
 /** A page that has the list open sees what another program does in its own home, without asking for it. */
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ForeignMap } from '../../server/foreign/sources.ts';
 import { createForeignWatch } from '../../server/foreign/watch.ts';
 import { importFrom } from '../import/homes.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { startTestServer } from '../support/test-server.ts';
-import { until } from '../support/until.ts';
 import { openHermesHome, turn } from './hermes-home.ts';
 import { openWebuiHome } from './webui-home.ts';
 
@@ -37,13 +36,23 @@ describe('readers of the list', () => {
     webui.save('file', turn('q', 'a'), { title: 'A file' });
     expect(await changed('file')).toMatchObject({ reason: 'created', session: { title: 'A file' } });
 
-    await importFrom(path.dirname(hermes.file), server.home, '--check');
     hermes.db.exec("DELETE FROM messages WHERE session_id = 'two'; DELETE FROM sessions WHERE id = 'two'");
     expect(await changed('two')).toEqual({ session_id: 'two', reason: 'deleted' });
 
     // Very much at once is one event.
     for (let n = 0; n < 60; n += 1) hermes.session(`many-${n}`, {}, turn('q', 'a'));
     await stream.next(({ json }) => json.payload?.session_id === null && json.payload.reason === 'changed');
+
+    // What was imported is ours: that it goes on there changes nothing in the list.
+    await importFrom(path.dirname(hermes.file), server.home);
+    const before = stream.events.length;
+    hermes.rows('one', turn('once more', 'and more', 1_700_000_200));
+    hermes.db.prepare("UPDATE sessions SET message_count = 6, last_activity_at = 1700000200 WHERE id = 'one'").run();
+    await server.call('GET', '/api/sessions');
+    webui.save('another', turn('q', 'a'), { title: 'Another file' });
+    await changed('another');
+    const told = stream.events.slice(before).filter(({ json }) => json.payload?.session_id === 'one');
+    expect(told.map(({ json }) => json.payload.session?.flags ?? [])).not.toContainEqual(['foreign']);
     hermes.close();
   });
 
@@ -59,16 +68,21 @@ describe('readers of the list', () => {
       registry: { read: () => ({ sessions: [], list }), publishList: () => {} },
       log: { warn: () => {} },
     });
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
     watch.came();
     watch.came();
-    await until('it has looked twice', () => looks === 2);
-    list = false;
-    // The look at which it ends is no look at the other home: a reader who comes is one again.
-    await until('it has ended', () => {
-      watch.came();
-      return looks === 3;
-    });
-    watch.stop();
+    await vi.advanceTimersByTimeAsync(5_000);
     expect(looks).toBe(3);
+    list = false;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([looks, vi.getTimerCount()]).toEqual([3, 0]);
+    list = true;
+    watch.came();
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(looks).toBe(5);
+    watch.stop();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(looks).toBe(5);
   });
 });

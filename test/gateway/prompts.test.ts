@@ -129,3 +129,48 @@ it('[HT9] a server that drains takes no prompt over the gateway either', async (
   turn.complete();
   await closing;
 });
+
+it('[ED3] an earlier prompt is sent again with another text: what came of it is taken back in the same step', async () => {
+  const { scripted, submit, client, server, session_id, stored_session_id } = await played();
+  const answers = ['one', 'two', 'three'];
+  for (const [index, text] of ['first', 'second'].entries()) {
+    const before = client.frames.length;
+    await submit(text);
+    const turn = await scripted.turn(index);
+    turn.say({ type: 'message.start', payload: {} });
+    turn.text(answers[index]!);
+    turn.complete();
+    await client.event(session_id, 'message.complete', before);
+  }
+  const [first, , second] = await until('both are stored', async () => {
+    const rows = await server.messages(stored_session_id);
+    return rows.length === 4 ? rows : null;
+  });
+  const truncate_before_message_id = second.id;
+  const error = async (fields: object) => (await submit('other', fields)).error?.code;
+  expect(await error({ truncate_before_message_id })).toBe(4028);
+  expect(await error({ truncate_before_message_id: 'gone', confirm_truncate: true })).toBe(4018);
+  expect(await error({ truncate_before_user_ordinal: 7, confirm_truncate: true })).toBe(4018);
+  expect(await error({ truncate_before_message_id: first.id, confirm_truncate: true })).toBe(4029);
+  expect(await error({ truncate_before_message_id, truncate_before_user_ordinal: 1, confirm_truncate: true })).toBe(
+    4004,
+  );
+  expect(await server.messages(stored_session_id)).toHaveLength(4);
+
+  const fields = { truncate_before_message_id, confirm_truncate: true, request_id: 'again' };
+  const sent = await until('the turn is put away', async () => {
+    const frame = await submit('second, better', fields);
+    return frame.error?.code === 4009 ? null : frame;
+  });
+  expect(sent.result.status).toBe('streaming');
+  const turn = await scripted.turn(2);
+  expect(turn.turn.history.map((row) => row.content)).toEqual(['first', 'one']);
+  // Sent twice it is one.
+  expect((await submit('second, better', fields)).result.run_id).toBe(sent.result.run_id);
+  turn.complete();
+  const rows = await until('it is stored', async () => {
+    const found = await server.messages(stored_session_id);
+    return found.length === 3 ? found : null;
+  });
+  expect(rows.map((row) => row.content)).toEqual(['first', 'one', 'second, better']);
+});

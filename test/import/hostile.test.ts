@@ -5,6 +5,10 @@ import { cp, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:f
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Db } from '../../db/client.ts';
+import { insertRecords } from '../../db/message-records.ts';
+import { toMessageRecord } from '../../db/rows.ts';
+import type { Message } from '../../server/core/terms.ts';
 import { openHermesHome, turn } from '../foreign/hermes-home.ts';
 import { openWebuiHome, stateBelow } from '../foreign/webui-home.ts';
 import { ask, counts, importFrom, refusal, serve, textsOf, twoHomes } from './homes.ts';
@@ -80,17 +84,19 @@ describe('files', () => {
   it('[IM1] a long transcript of long messages is no text that is too long', async () => {
     const { theirs, home } = await twoHomes();
     const hermes = openHermesHome(theirs);
-    const long = 'word '.repeat(2_000_000);
-    hermes.session(
-      'long',
-      {},
-      Array.from({ length: 6 }, (_, n) => ({ role: n % 2 ? 'assistant' : 'user', content: `${n}${long}` })),
-    );
+    const long = 'word '.repeat(500_000);
+    const rows = Array.from({ length: 9 }, (_, n) => ({ role: n % 2 ? 'assistant' : 'user', content: `${n}${long}` }));
+    hermes.session('long', {}, rows);
     hermes.close();
     expect(counts(await importFrom(theirs, home))).toEqual({ imported: 1 });
     expect(ask(home, 'SELECT count(*) AS n, min(length(content)) AS least FROM messages')).toEqual([
-      { n: 6, least: long.length + 1 },
+      { n: 9, least: long.length + 1 },
     ]);
+    // A statement takes a few millions of characters: all rows as one text could be longer than any text.
+    const statements: unknown[] = [];
+    const counting = { run: (statement: unknown) => statements.push(statement) } as unknown as Db;
+    insertRecords(counting, rows, (row) => toMessageRecord('long', { id: 'x', timestamp: 1, ...row } as Message));
+    expect(statements).toHaveLength(3);
   });
 });
 

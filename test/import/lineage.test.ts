@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openHermesHome, turn } from '../foreign/hermes-home.ts';
-import { openWebuiHome } from '../foreign/webui-home.ts';
+import { openWebuiHome, stateBelow } from '../foreign/webui-home.ts';
 import type { TestServer } from '../support/test-server.ts';
 import { ask, counts, goOn, importFrom, providerHome, serve, textsOf, twoHomes } from './homes.ts';
 
@@ -53,6 +53,9 @@ describe('sessions of a state.db, one behind the compression of the other', () =
       json: { session: { title: 'Talk', created_at: T, message_count: 6 } },
     });
     expect(textsOf(await server.messages('tip'))).toEqual(WHOLE);
+    const files = stateBelow(path.join(home, 'sessions'));
+    expect(textsOf(await server.messages('tip'))).toEqual(WHOLE);
+    expect(stateBelow(path.join(home, 'sessions'))).toEqual(files);
     // Links to those before it go on working.
     expect(textsOf(await server.messages('middle'))).toEqual(['q1', 'a1', 'q2', 'a2']);
     const sent = await goOn(server, provider, 'tip');

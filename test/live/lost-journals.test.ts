@@ -1,5 +1,5 @@
 /** Readers and prompts whose journal is not there, or cannot be: a reset or an end, never silence. */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createJournalStore } from '../../db/files/journal.ts';
@@ -41,11 +41,12 @@ describe('a journal that is gone', () => {
   });
 
   it('[CL4][EV2] one that cannot be made leaves the turn unknown, visibly, and a person can go on', async () => {
-    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    let isBroken = true;
+    const reached = (point: string): void => {
+      if (isBroken && point === 'pending-saved') throw new Error('no journal, for no reason that waiting could help');
+    };
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner, reached } });
     const sessionId = await server.session();
-    const folder = path.join(server.home, 'sessions/_run_journal');
-    await mkdir(folder, { recursive: true });
-    await writeFile(path.join(folder, sessionId), 'a file where a folder belongs');
     const address = `/api/sessions/${sessionId}/prompts`;
     const body = { text: 'hello', request_id: 'r1' };
     const waited = await server.call('POST', `${address}?wait=1`, body);
@@ -55,7 +56,7 @@ describe('a journal that is gone', () => {
     const { admissions } = (await server.call('GET', address)).json;
     expect(admissions[0]).toMatchObject({ status: 'unknown', outcome: null });
     expect((await server.call('GET', '/health')).json.active_runs).toBe(0);
-    await rm(path.join(folder, sessionId));
+    isBroken = false;
     await server.call('POST', `${address}/${admissions[0].admission_id}/resolve`, { outcome: 'interrupted' });
     expect((await server.ask(sessionId, 'and now?')).message.content).toBe('echo: and now?');
   });

@@ -113,6 +113,17 @@ it('[LE1] while nobody reads, nothing is looked at but one number now and then',
   expect(vi.getTimerCount()).toBe(0);
 });
 
+it('[LE1] a clock that is put back hides nothing that changes then', async () => {
+  const bench = createBench();
+  bench.listReader();
+  await bench.pass(2);
+  bench.now -= 5_000;
+  await bench.elsewhere('late');
+  await bench.pass(1);
+  expect(bench.changes).toEqual(['late changed']);
+  bench.others.stop();
+});
+
 it('[LE1] readers are told what changed, at most once a second, and only when something did', async () => {
   const bench = createBench();
   await bench.elsewhere('before');

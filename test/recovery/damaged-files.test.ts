@@ -5,6 +5,7 @@
 import { appendFile, chmod, cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { everythingIn, journalOf, type Kept, listed, sharedHome, sidecarOf, start } from './damaged-homes.ts';
 
 const cutTo = (share: number) => async (file: string) => {
@@ -97,6 +98,9 @@ describe('sidecars', () => {
       const { flags } = (await server.call('GET', `/api/sessions/${id}`)).json.session;
       expect(flags, what).toEqual(what === 'missing' ? [] : ['damaged_sidecar']);
     }
+    // Deleted is deleted, with all that was put aside of it.
+    for (const id of home.ids) expect((await server.call('DELETE', `/api/sessions/${id}`)).status).toBe(204);
+    expect(await readdir(home.file('sessions'))).toEqual(['_run_journal']);
   });
 
   it('[RE6] damaged while the state DB is lost too: the sound ones are listed, the others stay as they are', async () => {
@@ -107,7 +111,7 @@ describe('sidecars', () => {
     expect([...(await listed(server, 1)).keys()]).toEqual([home.ids[1]]);
     expect(await server.messages(home.ids[1]!)).toEqual(home.rows.get(home.ids[1]!));
     expect(await readFile(sidecarOf(home, 0), 'utf8')).toBe('{"session_id": "torn');
-    expect(server.logs.some((line) => line.session_id === home.ids[0] && line.level >= 40)).toBe(true);
+    await until('it is told', () => server.logs.find((line) => line.session_id === home.ids[0] && line.level >= 40));
   });
 });
 

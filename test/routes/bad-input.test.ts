@@ -199,7 +199,10 @@ it('[HT2][SE1] ids that are no ids are refused on every route before anything is
     }
   }
   expect((await server.call('GET', `/api/sessions/${'x'.repeat(128)}`)).json.code).toBe('session_not_found');
-  expect((await server.call('GET', `/api/sessions/${'x'.repeat(5000)}`)).status).toBe(404);
+  for (const long of ['x'.repeat(301), 'x'.repeat(5000)]) {
+    expect((await server.call('GET', `/api/sessions/${long}`)).status).toBe(404);
+    expect((await server.call('DELETE', `/api/sessions/x/prompts/${long}`)).json.code).toBe('not_found');
+  }
   const id = await server.session();
   for (const admission of ['x', '0'.repeat(31), '0'.repeat(33), 'F'.repeat(32), '..', '%00']) {
     const answer = await rawRequest(server.url, {

@@ -319,6 +319,55 @@ describe('retry', () => {
   });
 });
 
+describe('a prompt in the place of another', () => {
+  const send = (server: TestServer, id: string, body: object) =>
+    server.call('POST', `/api/sessions/${id}/prompts`, body);
+
+  it('[ED3] takes back the prompt that it replaces with all that came after it, and is asked', async () => {
+    const { server, script } = await echoServer();
+    const id = await server.session();
+    for (const text of ['one', 'two', 'three']) await server.ask(id, text);
+    const [, , two] = await server.messages(id);
+    const { status, json } = await send(server, id, { text: 'two, better', replaces: two.id });
+    expect([status, json.admission.text]).toEqual([202, 'two, better']);
+    await until('it has ended', async () => (await get(server, id)).status === 'idle');
+    expect(await contents(server, id)).toEqual(['one', 'echo: one', 'two, better', 'echo: two, better']);
+    expect(script.turns[3]!.turn.history.map((row) => row.content)).toEqual(['one', 'echo: one']);
+    // Nothing of what was taken back is destroyed.
+    expect(storedRows(server.home, id).filter((row) => row.active === 0)).toHaveLength(4);
+  });
+
+  it('[ED3][AD2] sent again, also at once and later, it is the same prompt; with another text a conflict', async () => {
+    const { server, script } = await echoServer();
+    const id = await server.session();
+    for (const text of ['one', 'two']) await server.ask(id, text);
+    const [, , two] = await server.messages(id);
+    const body = { text: 'better', replaces: two.id, request_id: 'k' };
+    const answers = await Promise.all([send(server, id, body), send(server, id, body), send(server, id, body)]);
+    expect(answers.map((answer) => answer.status)).toEqual([202, 202, 202]);
+    expect(new Set(answers.map((answer) => answer.json.run_id)).size).toBe(1);
+    await until('it has ended', async () => (await get(server, id)).status === 'idle');
+    await server.ask(id, 'three');
+    expect((await send(server, id, body)).json.run_id).toBe(answers[0]!.json.run_id);
+    expect((await send(server, id, { ...body, text: 'worse' })).json.code).toBe('admission_conflict');
+    expect(script.turns).toHaveLength(4);
+    expect(await server.messages(id)).toHaveLength(6);
+  });
+
+  it('[ED3] what is no prompt of the session cannot be replaced, and nothing changes', async () => {
+    const { server } = await echoServer();
+    const id = await server.session();
+    await server.ask(id, 'one');
+    const rows = await server.messages(id);
+    for (const replaces of [rows[1].id, 'gone']) {
+      const refused = await send(server, id, { text: 'better', replaces });
+      expect([refused.status, refused.json.code]).toEqual([422, 'unknown_message']);
+    }
+    expect((await send(server, id, { text: ' ', replaces: rows[0].id })).json.code).toBe('empty_prompt');
+    expect(await server.messages(id)).toEqual(rows);
+  });
+});
+
 describe('fork', () => {
   const fork = (server: TestServer, id: string, body: object = {}) =>
     server.call('POST', `/api/sessions/${id}/fork`, body);

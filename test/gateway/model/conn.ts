@@ -38,7 +38,8 @@ export interface Conn {
   open(session: ModelSession, before: Line | null): Promise<Line>;
   /** The open line of a session. */
   line(key: string): Line | null;
-  submit(key: string, text: string): Promise<{ runId: string; begins: boolean }>;
+  /** `begins` is null where its sender is not told whether it runs or waits. */
+  submit(key: string, text: string): Promise<{ runId: string; begins: boolean | null }>;
   interrupt(key: string): Promise<void>;
   /** @returns the word with which it was refused, or null */
   remove(key: string): Promise<string | null>;

@@ -21,13 +21,15 @@ export async function checkStep(model: Model): Promise<void> {
   const faults = [...world.faults, ...conns.flatMap((conn) => conn.faults().map((fault) => `${conn.name}: ${fault}`))];
   for (const line of model.lines()) {
     faults.push(...line.faults().map((fault) => `GW3, EV1: ${line.name}: ${fault}`));
-    for (const canary of canariesIn(JSON.stringify(line.shown()))) {
+    const shown = line.shown();
+    const news = shown.slice(model.looked.get(line) ?? 0);
+    model.looked.set(line, shown.length);
+    for (const canary of canariesIn(JSON.stringify(news))) {
       const owner = owners.get(canary);
       if (owner !== line.key) faults.push(`GW5, EV1: ${line.name} was shown ${canary} of ${owner}`);
     }
-    for (const turn of turnsOf(model)) {
-      if (endsOf(line, turn).length > 1) faults.push(`EV2: ${line.name} was shown the end of ${turn.canary} twice`);
-    }
+    const ends = shown.flatMap((event) => (event.type === 'message.complete' ? (event.runId ?? []) : []));
+    if (new Set(ends).size < ends.length) faults.push(`EV2: ${line.name} was shown an end twice: ${ends}`);
   }
   const keys = (await world.active()).map((row) => row.session_key);
   for (const key of new Set(keys)) {
@@ -145,7 +147,9 @@ function checkRuns(model: Model): void {
       const last = body.messages?.at(-1)?.content;
       return typeof last === 'string' && canariesIn(last.split('\n\n').at(-1)!).includes(turn.canary);
     });
-    expect(asked.length, `${turn.canary} was asked for`).toBe(1);
+    // One that was killed may have been about to ask.
+    const wanted = turn.fate === 'killed' ? [0, 1] : [1];
+    expect(wanted, `${turn.canary} was asked for ${asked.length} times`).toContain(asked.length);
   }
   expect(model.world.provider.violations).toEqual([]);
 }

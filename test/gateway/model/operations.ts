@@ -156,6 +156,23 @@ async function reconnect(model: Model, slot: Slot): Promise<void> {
   model.did('reconnect');
 }
 
+/** GW1: everybody comes to a session at once, and sends it a prompt at once. */
+async function together(model: Model, slot: Slot): Promise<void> {
+  const { key, turns } = await model.selected(slot);
+  if (turns.length === 0) await model.submit(slot, false);
+  await model.idle(key);
+  for (const one of model.slots) {
+    if (one.conn) await model.drop(one);
+    await model.connect(one);
+  }
+  const lines = await Promise.all(model.slots.map((one) => model.open(one, key)));
+  const runtimes = new Set(lines.flatMap(({ runtimeId }) => runtimeId ?? []));
+  expect(runtimes.size, `GW1: ${key} has the runtimes ${[...runtimes]}`).toBe(1);
+  await model.submitTogether(key);
+  await model.idle(key);
+  model.did('together');
+}
+
 /** A second reader comes in the middle of a turn, and stays. */
 async function lateReader(model: Model, slot: Slot): Promise<void> {
   const turn = await model.submit(slot, true);
@@ -215,6 +232,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'shared owner drop': sharedOwnerDrop,
   absence,
   reconnect,
+  together,
   'late reader': lateReader,
   'kill and restart': killAndRestart,
 };

@@ -40,8 +40,8 @@ export function connectRest(world: World, name: string): Conn {
     },
 
     async submit(key, text) {
-      const { admission, run_id } = await ask(202, 'POST', `/${key}/prompts`, { text });
-      return { runId: run_id, begins: admission.position === 0 };
+      const { run_id } = await ask(202, 'POST', `/${key}/prompts`, { text });
+      return { runId: run_id, begins: null };
     },
 
     async interrupt(key) {

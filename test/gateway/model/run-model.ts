@@ -7,7 +7,10 @@ import { operations } from './operations.ts';
 import { startWorld } from './world.ts';
 
 /** Seeds that have failed once, and what it was. */
-export const KEPT_SEEDS: readonly { seed: number; clients: keyof typeof CLIENTS }[] = [];
+export const KEPT_SEEDS: readonly Play[] = [
+  // Given back while its client was still being told where it stood, on a busy machine: resume answered 4001.
+  { seed: 931068, clients: 'gateway' },
+];
 
 /** How the three clients speak with the server. */
 export const CLIENTS = {

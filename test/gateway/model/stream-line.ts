@@ -14,17 +14,25 @@ export interface StreamLine extends Line {
 
 /** Begins with a snapshot. */
 export async function openStream(world: World, name: string, { key, turns }: ModelSession): Promise<StreamLine> {
-  const past: Shown[] = [];
+  const known: Shown[] = [];
+  /** How many events of this connection are among them. */
+  let taken = 0;
   let reader: SseReader | null = null;
   let cursor: string | null = null;
-  const now = (): Shown[] => (reader?.events ?? []).map((event) => shownOf(event.json));
-  const all = (): Shown[] => [...past, ...now()];
+
+  function all(): readonly Shown[] {
+    const news = reader?.events.slice(taken) ?? [];
+    taken += news.length;
+    known.push(...news.map(({ json }) => shownOf(json)));
+    return known;
+  }
 
   async function connect(): Promise<void> {
     const headers: Record<string, string> = cursor === null ? {} : { 'last-event-id': cursor };
     const opened = await openSse(`${world.server().url}/api/sessions/${key}/events`, { headers });
     if (opened.status !== 200) throw new Error(`${name} was refused with ${opened.status}: ${opened.text()}`);
     reader = opened;
+    taken = 0;
     void opened.ended.then(() => {
       if (reader === opened) drop();
     });
@@ -36,7 +44,7 @@ export async function openStream(world: World, name: string, { key, turns }: Mod
   function drop(): void {
     const last = reader?.events.findLast(({ id }) => id !== null);
     cursor = last?.id ?? cursor;
-    past.push(...now());
+    all();
     const old = reader;
     reader = null;
     old?.drop();
