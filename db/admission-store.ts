@@ -162,6 +162,20 @@ const CANCEL = statement((db) =>
     .prepare(),
 );
 
+const ABSORB = statement((db) =>
+  db
+    .update(rows)
+    .set({
+      status: 'terminal',
+      outcome: 'completed',
+      endedAt: sql`${given('now')}`,
+      messageId: sql`${given('messageId')}`,
+      journalPruned: true,
+    })
+    .where(eq(rows.admissionId, given('admission')))
+    .prepare(),
+);
+
 const openOf = (db: Db, session: string): OpenAdmission[] => OPEN(db).all({ session }) as OpenAdmission[];
 
 function one(db: Db, session: string, admission: string): Admission | null {
@@ -208,6 +222,7 @@ function countTurn(db: Db, sessionId: string, { rows: added, usage, flag }: Turn
       reasoningTokens: session.reasoningTokens + (usage.reasoning_tokens ?? 0),
       contextUsed: usage.context_used ?? session.contextUsed,
       contextLength: usage.context_length ?? session.contextLength,
+      ...(usage.context_used !== undefined && { contextEstimated: usage.context_estimated ?? false }),
       estimatedCostUsd:
         usage.cost_usd === undefined ? session.estimatedCostUsd : (session.estimatedCostUsd ?? 0) + usage.cost_usd,
     }),
@@ -280,6 +295,17 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
         if (!holds(db, fence)) return 'fenced';
         upsertMessages(db, fence.session_id, added);
         return 'appended';
+      }),
+
+    absorb: (fence, admissionId, added, now) =>
+      state.write((db) => {
+        if (!holds(db, fence)) return 'fenced';
+        const admission = one(db, fence.session_id, admissionId);
+        if (admission?.status !== 'queued' || admission.mode !== 'steer') return 'moved';
+        upsertMessages(db, fence.session_id, added);
+        ABSORB(db).run({ admission: admissionId, now, messageId: added.at(-1)!.id });
+        changeSession(db, fence.session_id, now);
+        return 'absorbed';
       }),
 
     settle: (settlement) =>

@@ -33,6 +33,7 @@ const TABLES = [
   'active_sessions',
   'state_meta',
   'imported_sessions',
+  'context_summaries',
 ];
 
 /**

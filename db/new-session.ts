@@ -53,6 +53,7 @@ const COUNTS = [
   'estimatedCostUsd',
   'contextUsed',
   'contextLength',
+  'contextEstimated',
 ] as const;
 
 const NEW_SESSION = statement((db) => {
@@ -78,5 +79,6 @@ export function insertNewSession(db: Db, { usage, archived, pinned, hidden, ...p
     estimatedCostUsd: usage?.cost_usd ?? null,
     contextUsed: usage?.context_used ?? null,
     contextLength: usage?.context_length ?? null,
+    contextEstimated: usage?.context_estimated ? 1 : 0,
   });
 }

@@ -103,6 +103,7 @@ export function toSessionRow(row: SessionRecord, open: OpenRow[]): SessionRow {
     cost_usd: row.estimatedCostUsd,
     context_used: row.contextUsed,
     context_length: row.contextLength,
+    context_estimated: row.contextEstimated,
     flags: flagsOf(row.flags),
     open,
   };

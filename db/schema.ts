@@ -44,6 +44,8 @@ export const sessions = sqliteTable(
     editFence: text('edit_fence'),
     contextUsed: integer('context_used'),
     contextLength: integer('context_length'),
+    /** Whether `context_used` was estimated, because nobody counted. */
+    contextEstimated: integer('context_estimated', { mode: 'boolean' }).notNull().default(false),
     /** JSON array of words that a person should see about this session, for example `recovered`. */
     flags: text('flags').notNull().default('[]'),
     createKey: text('create_key'),
@@ -164,6 +166,20 @@ export const sessionTombstones = sqliteTable('session_tombstones', {
   deletedAt: real('deleted_at').notNull(),
   /** Whether its files are gone too; 0 until then, so that a crash in between is finished at the next start. */
   filesRemoved: integer('files_removed', { mode: 'boolean' }).notNull().default(false),
+});
+
+/**
+ * What a model is given in the place of the beginning of a transcript, which itself stays whole: at most one for each
+ * session. It counts only as long as the transcript still begins with the very rows that it covers (CX4).
+ */
+export const contextSummaries = sqliteTable('context_summaries', {
+  sessionId: text('session_id').primaryKey(),
+  /** The message id of the last row that it covers. */
+  anchor: text('anchor').notNull(),
+  /** A digest of the ids of all rows that it covers, in order. */
+  covers: text('covers').notNull(),
+  summary: text('summary').notNull(),
+  createdAt: real('created_at').notNull(),
 });
 
 /** Conversations of other homes that were imported: what each was then, so that a later import knows what is new. */

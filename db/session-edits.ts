@@ -6,6 +6,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { judgeEdit } from '../server/core/edit-rules.ts';
 import type { Db, StateDb } from './client.ts';
+import { forgetSummary, putSummary } from './context-store.ts';
 import { takeLease } from './lease-store.ts';
 import { insertRecords } from './message-records.ts';
 import { insertNewSession } from './new-session.ts';
@@ -45,6 +46,7 @@ const FENCE = statement((db) =>
       lastMessageAt: sql`${given('lastMessageAt')}`,
       // How full the window was is known of a longer transcript only.
       contextUsed: null,
+      contextEstimated: false,
       editNumber: sql`${sessions.editNumber} + 1`,
       editFence: sql`${given('fence')}`,
       rewindCount: sql`${sessions.rewindCount} + 1`,
@@ -62,6 +64,7 @@ const FENCE = statement((db) =>
 export function applyCut(db: Db, session: string, cut: Cut, now: number): void {
   if (cut.kept === null) ALL_OUT(db).run({ session });
   else OUT(db).run({ session, ids: JSON.stringify(cut.remove) });
+  forgetSummary(db, session, cut.kept === null ? null : cut.remove);
   const { kept, count } = cut;
   FENCE(db).run({ session, now, count, fence: kept?.id ?? null, lastMessageAt: kept?.timestamp ?? null });
 }
@@ -100,6 +103,7 @@ function insertCopy(db: Db, copy: NewCopy): void {
     lastMessageAt: rows.at(-1)?.timestamp ?? null,
   });
   insertRecords(db, rows, (row) => toMessageRecord(copy.session_id, row));
+  if (copy.summary) putSummary(db, copy.session_id, copy.summary);
 }
 
 export function createEditStore(state: StateDb, alive: AliveProbe): EditStore {

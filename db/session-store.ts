@@ -3,7 +3,15 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { Db, StateDb } from './client.ts';
 import { openRowsOf, sessionsWithOpenRows } from './open-rows.ts';
 import { toSessionRow } from './rows.ts';
-import { activeSessions, messages, projects, sessionAdmissions, sessions, sessionTombstones } from './schema.ts';
+import {
+  activeSessions,
+  contextSummaries,
+  messages,
+  projects,
+  sessionAdmissions,
+  sessions,
+  sessionTombstones,
+} from './schema.ts';
 import { changeSession } from './session-change.ts';
 import { createSessionList } from './session-list.ts';
 import { given, statement } from './statement.ts';
@@ -107,6 +115,10 @@ const REMOVALS = statement((db) => [
   db
     .delete(messages)
     .where(eq(messages.sessionId, given('id')))
+    .prepare(),
+  db
+    .delete(contextSummaries)
+    .where(eq(contextSummaries.sessionId, given('id')))
     .prepare(),
   db
     .delete(activeSessions)

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { createAdmissionStore } from './admission-store.ts';
 import { createChangeStore } from './change-store.ts';
 import type { StateDb } from './client.ts';
+import { createContextStore } from './context-store.ts';
 import { createEpochStore } from './epoch-store.ts';
 import { createLeaseStore } from './lease-store.ts';
 import { createMessageStore } from './message-store.ts';
@@ -17,6 +18,7 @@ export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
     messages: createMessageStore(state),
     admissions: createAdmissionStore(state, alive),
     edits: createEditStore(state, alive),
+    contexts: createContextStore(state),
     leases: createLeaseStore(state, alive),
     changes: createChangeStore(state),
     epochs: createEpochStore(state),

@@ -37,6 +37,8 @@ export interface SessionRow {
   cost_usd: number | null;
   context_used: number | null;
   context_length: number | null;
+  /** Whether `context_used` is an estimate. */
+  context_estimated: boolean;
   flags: string[];
   /** Admissions that have not ended, in order. */
   open: OpenRow[];
@@ -247,6 +249,16 @@ export interface AdmissionStore {
   ): Promise<{ kind: 'claimed'; fence: Fence; admission: Admission } | { kind: 'moved' } | { kind: 'blocked' }>;
   /** Inserts finished rows of a running turn. */
   appendRows(fence: Fence, rows: readonly Message[]): Promise<'appended' | 'fenced'>;
+  /**
+   * A prompt that waits becomes a part of the turn that runs: it ends as completed without a run of its own, and the rows
+   * are stored, in one step. `moved` when it no longer waits.
+   */
+  absorb(
+    fence: Fence,
+    admissionId: string,
+    rows: readonly Message[],
+    now: number,
+  ): Promise<'absorbed' | 'moved' | 'fenced'>;
   /** Ends a run in one conditional transaction. */
   settle(settlement: Settlement): Promise<'settled' | 'fenced'>;
   /** Marks a claim whose settle lost its fence. */
@@ -318,7 +330,34 @@ export interface NewCopy {
   usage: Usage | null;
   /** In their order, with their ids. */
   rows: readonly Message[];
+  /** Of its beginning, if the original has one that covers rows which were copied. */
+  summary?: ContextSummary | null;
   now: number;
+}
+
+export interface ContextSummary {
+  /** The message id of the last row that it covers. */
+  anchor: string;
+  /** A digest of the ids of all rows that it covers. */
+  covers: string;
+  text: string;
+  /** Epoch seconds. */
+  created_at: number;
+}
+
+export interface ContextStore {
+  /** The summary of the beginning of a session's transcript; whether it still fits that is the caller's to see. */
+  summary(sessionId: string): Promise<ContextSummary | null>;
+  /**
+   * Puts a summary in the place of the one before (CX4), and with it how full the window is estimated to be now.
+   * @param by.editNumber of the session when the transcript was looked at: an edit since then makes it `stale`, and nothing
+   *   is written
+   */
+  summarise(
+    sessionId: string,
+    summary: ContextSummary,
+    by: { editNumber: number; contextUsed: number },
+  ): Promise<'saved' | 'stale'>;
 }
 
 export interface EditStore {
@@ -413,6 +452,7 @@ export interface Stores {
   messages: MessageStore;
   admissions: AdmissionStore;
   edits: EditStore;
+  contexts: ContextStore;
   leases: LeaseStore;
   changes: ChangeStore;
   epochs: EpochStore;

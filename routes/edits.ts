@@ -1,7 +1,8 @@
-/** Edits of a session: rewind, retry, clear, fork. */
+/** Edits of a session: rewind, retry, clear, fork; and compaction, which edits only what its model is given. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import { AppError } from '../server/errors.ts';
+import type { Compaction } from '../server/sessions/compaction.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Fork } from '../server/sessions/fork.ts';
 import {
@@ -19,6 +20,7 @@ import { etagOf, revisionOf, SessionBody } from './sessions.ts';
 
 export interface EditRoutesParts extends RunAnswerParts {
   edits: Edits;
+  compaction: Pick<Compaction, 'onRequest'>;
   fork: Fork;
 }
 
@@ -40,7 +42,7 @@ function seenRevision(header: string | undefined, body: number | undefined): num
 export const editRoutes =
   (parts: EditRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const { edits, fork } = parts;
+    const { edits, fork, compaction } = parts;
     const answer = createRunAnswer(parts, app.log);
 
     app.post(
@@ -108,6 +110,40 @@ export const editRoutes =
         const requestId = requestIdOf(request.headers['idempotency-key'], request.body.request_id);
         const admission = await edits.retry(request.params.id, requestId, 'owner');
         return answer(await parts.prompts.receipt(admission), formOf(request), reply);
+      },
+    );
+
+    app.post(
+      '/api/sessions/:id/compact',
+      {
+        schema: {
+          summary: 'Have what is older than the last turn summarised for the model; the messages stay as they are',
+          params: SessionParams,
+          body: Type.Object(
+            { focus: Type.Optional(Type.String({ maxLength: 2000, description: 'What is to be kept above all.' })) },
+            { additionalProperties: false },
+          ),
+          response: {
+            200: Type.Object({
+              session: Session,
+              status: Type.Enum(['compressed', 'aborted']),
+              removed: Type.Integer({ description: "How many fewer messages the model's context has." }),
+              before_messages: Type.Integer(),
+              after_messages: Type.Integer(),
+              before_tokens: Type.Integer({ description: 'Estimated.' }),
+              after_tokens: Type.Integer({ description: 'Estimated.' }),
+              summary: Nullable(Type.String()),
+              message: Type.Optional(Type.String({ description: 'Why nothing was compressed.' })),
+            }),
+            ...refusals(400, 404, 409, 422, 423, 503),
+          },
+        },
+      },
+      async (request, reply) => {
+        const focus = request.body.focus?.trim() || null;
+        const compacted = await compaction.onRequest(request.params.id, focus);
+        reply.header('etag', etagOf(compacted.session));
+        return compacted;
       },
     );
 

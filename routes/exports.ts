@@ -24,6 +24,7 @@ const Counts = Type.Object({
   cost_usd: optional(Type.Number({ minimum: 0 })),
   context_used: optional(Count),
   context_length: optional(Count),
+  context_estimated: optional(Type.Boolean()),
 });
 /** Rows of other programs may have more fields, and calls of another shape. */
 const DocumentMessage = Type.Object(

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { Stop } from '../server/authority/stop.ts';
+import type { Mode } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
 import type { Reply as Answer, Requests } from '../server/live/requests.ts';
 import { toAdmissionView } from '../server/sessions/admission-view.ts';
@@ -23,6 +24,8 @@ export interface PromptRoutesParts extends RunAnswerParts {
   sessions: Sessions;
   stop: Stop;
   edits: Edits;
+  /** What a prompt does when a turn runs and it does not say so itself. */
+  busyMode: Mode;
   requests: Requests;
 }
 
@@ -61,13 +64,16 @@ export const promptRoutes =
         },
       },
       async (request, reply) => {
-        const { text, attachments = [], mode = 'queue', request_id, replaces } = request.body;
+        const { text, attachments = [], mode, request_id, replaces } = request.body;
+        if (replaces && mode && mode !== 'queue') {
+          throw new AppError('unsupported_mode', 'A prompt that replaces another one is queued: leave mode out.');
+        }
         const sessionId = request.params.id;
         const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
         const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
         const admission = replaces
           ? await prompts.receipt(await edits.resend({ message: replaces }, submission))
-          : await prompts.submit({ ...submission, mode });
+          : await prompts.submit({ ...submission, mode: mode ?? parts.busyMode });
         return answer(admission, formOf(request), reply);
       },
     );

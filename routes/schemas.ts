@@ -25,6 +25,7 @@ export const Usage = Type.Object({
   cost_usd: Type.Optional(Type.Number()),
   context_used: Type.Optional(Type.Integer()),
   context_length: Type.Optional(Type.Integer()),
+  context_estimated: Type.Optional(Type.Boolean({ description: 'context_used is an estimate: nobody counted.' })),
 });
 
 export const Session = Type.Object({

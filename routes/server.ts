@@ -2,6 +2,7 @@
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { Attachments } from '../server/attachments/attachments.ts';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
 import { AppError } from '../server/errors.ts';
@@ -9,7 +10,9 @@ import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
 import { type AccessParts, registerAccess } from './access.ts';
+import { attachmentRoutes } from './attachments.ts';
 import { authRoutes } from './auth.ts';
+import { UPLOAD_ROUNDS, watchBodies } from './bodies.ts';
 import { endConnectionsOnClose } from './connections.ts';
 import { docsRoutes, registerOpenApi } from './docs.ts';
 import { type EditRoutesParts, editRoutes } from './edits.ts';
@@ -38,12 +41,23 @@ export interface ServerParts
   access: Omit<AccessParts, 'credentials' | 'now'>;
   credentials: Credentials;
   attempts: Attempts;
+  attachments: Attachments;
   search: Search;
   projects: Projects;
   catalog: Pick<Catalog, 'list'>;
   gateway: Omit<
     GatewayParts,
-    'registry' | 'limits' | 'frameBytes' | 'sessions' | 'prompts' | 'stop' | 'requests' | 'edits' | 'fork' | 'version'
+    | 'registry'
+    | 'limits'
+    | 'frameBytes'
+    | 'sessions'
+    | 'prompts'
+    | 'stop'
+    | 'requests'
+    | 'busyMode'
+    | 'edits'
+    | 'fork'
+    | 'version'
   >;
   bodyBytes: number;
   /** Without a slash at its end; empty for the root. */
@@ -63,11 +77,11 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     logController: new LogController({ disableRequestLogging: true }),
     trustProxy: parts.trustedProxies.length ? [...parts.trustedProxies] : false,
     bodyLimit: parts.bodyBytes,
-    requestTimeout: parts.requestTimeoutMs,
+    // Bodies have a watch of their own, for an upload may take longer than this.
+    requestTimeout: parts.requestTimeoutMs * UPLOAD_ROUNDS,
     http: {
       // Node looks for late requests every 30 s, which would double the time-out.
       connectionsCheckingInterval: Math.min(parts.requestTimeoutMs, 1000),
-      // And it takes the longer one of these two for the whole request.
       headersTimeout: parts.requestTimeoutMs,
       // Node would refuse a missing Host in words of its own; the Host check has ours.
       requireHostHeader: false,
@@ -80,6 +94,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     frameworkErrors: (error, request, reply) => void handleError(error, request, reply as never),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  watchBodies(app, parts.requestTimeoutMs);
   app.setValidatorCompiler(createValidatorCompiler());
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
@@ -124,6 +139,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(promptRoutes(parts));
       await api.register(editRoutes(parts));
       await api.register(exportRoutes(parts));
+      await api.register(attachmentRoutes(parts.attachments));
       await api.register(eventRoutes(parts));
       await api.register(gatewayRoutes({ ...parts, ...parts.gateway, frameBytes: parts.bodyBytes }));
       await api.register(searchRoutes(parts.search));

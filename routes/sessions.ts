@@ -26,7 +26,7 @@ export const etagOf = (session: SessionView, transcript = ''): string => {
 };
 
 /** Answers 304 when the client has this already. */
-function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+export function isFresh(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
   reply.header('etag', etag).header('cache-control', 'no-cache');
   const known = request.headers['if-none-match']?.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return known !== undefined && (known.includes(etag) || known.includes('*'));
@@ -230,4 +230,4 @@ function sendJson(reply: FastifyReply, before: string, rows: string | Buffer, af
 }
 
 /** 304 has no body, so no schema of the route speaks of it. */
-const notModified = (reply: FastifyReply): FastifyReply => (reply as FastifyReply).code(304).send();
+export const notModified = (reply: FastifyReply): FastifyReply => (reply as FastifyReply).code(304).send();

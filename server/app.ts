@@ -10,14 +10,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { openStateDb, refuseForeign } from '../db/client.ts';
+import { createAttachmentStore } from '../db/files/attachment-store.ts';
+import { createConfigFile } from '../db/files/config-file.ts';
 import { foreignPlace } from '../db/files/foreign/home.ts';
 import { createJournalStore } from '../db/files/journal.ts';
 import { createPaths } from '../db/files/paths.ts';
+import { createRunningCommands } from '../db/files/running-commands.ts';
 import { createSidecarStore } from '../db/files/sidecar-store.ts';
 import { createOwnSessions } from '../db/foreign/own-sessions.ts';
 import { APPLICATION_ID } from '../db/our-schema.ts';
 import { createSqliteStores } from '../db/sqlite-stores.ts';
 import { createServer } from '../routes/server.ts';
+import { createAttachments } from './attachments/attachments.ts';
 import { createAttempts } from './auth/attempts.ts';
 import { createCredentials } from './auth/credentials.ts';
 import { createAdmit } from './authority/admit.ts';
@@ -36,7 +40,7 @@ import type { Message } from './core/terms.ts';
 import { openForeign } from './foreign/foreign.ts';
 import { packageRoot, readVersion } from './installation.ts';
 import { createLeases } from './lease/leases.ts';
-import { isAlive, ownIdentity } from './lease/process-identity.ts';
+import { identityOf, isAlive, ownIdentity } from './lease/process-identity.ts';
 import { createAttach } from './live/attach.ts';
 import { createEventWindows } from './live/event-window.ts';
 import { createGatewaySessions } from './live/gateway-sessions.ts';
@@ -50,15 +54,19 @@ import { createJournalRetries } from './recovery/journal-retry.ts';
 import { createPruning } from './recovery/prune.ts';
 import { createRecovery } from './recovery/recovery.ts';
 import { rescuePlaces, rescueStateDb } from './recovery/rescue.ts';
+import { createAllowList } from './runners/allow-list.ts';
+import { createApprovals } from './runners/approvals.ts';
 import { createBuiltinRunner } from './runners/builtin/runner.ts';
 import { createCatalog } from './runners/catalog.ts';
+import { createClarifyTool } from './runners/clarify.ts';
 import { configuredProviders } from './runners/configured.ts';
 import type { DiscoveryTarget } from './runners/discover.ts';
-import { createBriefAnswer } from './runners/model/brief-answer.ts';
+import { type BriefQuestion, createBriefAnswer } from './runners/model/brief-answer.ts';
 import { createModelRunner } from './runners/model/model-runner.ts';
 import { createRouterRunner } from './runners/router.ts';
 import type { Runner } from './runners/runner.ts';
 import { createAnnounce } from './sessions/announce.ts';
+import { createCompaction } from './sessions/compaction.ts';
 import { createCopies } from './sessions/copies.ts';
 import { createEdits } from './sessions/edits.ts';
 import { createExport } from './sessions/export.ts';
@@ -72,8 +80,10 @@ import { createSessionLock } from './sessions/session-lock.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { createReadSettled } from './sessions/settled.ts';
 import { createWhyStuck } from './sessions/stuck.ts';
+import { createTitled } from './sessions/titled.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
+import { createCommands, findShell } from './workspace/commands.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
 import { checkWorkspace, openWorkspace } from './workspace/workspace.ts';
 
@@ -90,6 +100,8 @@ export interface AppOverrides {
   wordDelayMs?: number;
   heartbeatS?: number;
   requestTimeoutMs?: number;
+  /** How long a request of the gateway waits for a compaction, in milliseconds. */
+  compressWaitMs?: number;
 }
 
 export interface App {
@@ -104,11 +116,15 @@ export interface App {
   hurry(): void;
 }
 
+/** What a session's model is asked beside its turns. */
+type AskedModel = Omit<BriefQuestion, 'provider' | 'model'>;
+
 const CACHE_BYTES = 64 * 1024 * 1024;
 /** Events of a running turn that are kept in memory for readers that catch up. */
 const RING_BYTES = 4 * 1024 * 1024;
 const PATIENCE_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
+const COMMAND_GRACE_MS = 2_000;
 const TITLE_TIMEOUT_S = 15;
 /** Enough for a title, and for a model that thinks a little first. */
 const TITLE_TOKENS = 200;
@@ -144,6 +160,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   });
   const stores = createSqliteStores(state, isAlive);
   const journals = createJournalStore(paths);
+  const attachmentStore = createAttachmentStore(paths);
   const epoch = await stores.epochs.begin({ instanceId: newId(), process: process_, now: now() });
 
   const giveUp = new AbortController();
@@ -224,12 +241,31 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const ownSearch = createSearch(stores.messages);
   const foreignWatch = foreign?.watch(registry) ?? null;
   const search = foreign ? foreign.search(ownSearch) : ownSearch;
+  const commands = createCommands({
+    env: config.commandEnv,
+    shell: await findShell(),
+    notes: createRunningCommands(paths),
+    server: process_,
+    identityOf,
+    isAlive,
+    graceMs: COMMAND_GRACE_MS,
+    newMark: newId,
+    onLeft: (mark) => log.warn({ mark }, 'processes of a command could not be ended'),
+  });
+  const approvals = createApprovals({
+    mode: config.approvals.mode,
+    allowed: createAllowList({ patterns: config.approvals.allow, file: createConfigFile(paths.config), log }),
+    secrets: [config.token, config.apiKey, ...Object.values(config.providerKeys)].flatMap((secret) => secret ?? []),
+  });
+  const tools = [...createWorkspaceTools({ commands }), createClarifyTool()];
   let url = '';
   const runner =
     overrides.runner ??
     createRouterRunner({
       catalog,
       builtin: createBuiltinRunner({
+        tools,
+        approvals,
         now,
         timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         searchChats: async (q, limit) =>
@@ -263,13 +299,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       }),
       model: createModelRunner({
         providers: catalog,
-        tools: createWorkspaceTools(),
+        tools,
+        approvals,
         openWorkspace: (root) => openWorkspace(root),
         now,
         newToolId: () => `tool_${hex(6)()}`,
         maxSteps: config.agent.max_steps,
         stallTimeoutS: config.agent.stall_timeout_s,
         maxRetries: config.agent.api_max_retries,
+        compactAt: config.agent.compact_at,
         sleep,
         random: Math.random,
         onBug: (error) => log.error({ err: error }, 'the model runner failed'),
@@ -304,16 +342,36 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     log,
   });
   const briefAnswer = createBriefAnswer({ now });
+  const askModel = async (
+    modelId: string | null,
+    question: AskedModel,
+    signal: AbortSignal,
+  ): Promise<string | null> => {
+    const target = catalog.resolve(modelId);
+    return target.kind === 'model' ? briefAnswer({ ...target, ...question }, signal) : null;
+  };
   const titles = createTitles({
     sessions: stores.sessions,
-    ask: async (modelId, question, signal) => {
-      const target = catalog.resolve(modelId);
-      if (target.kind !== 'model') return null;
-      const { provider, model } = target;
-      return briefAnswer({ provider, model, ...question, maxTokens: TITLE_TOKENS, timeoutS: TITLE_TIMEOUT_S }, signal);
-    },
+    ask: (modelId, question, signal) =>
+      askModel(modelId, { ...question, maxTokens: TITLE_TOKENS, timeoutS: TITLE_TIMEOUT_S }, signal),
     onChange,
     now,
+    log,
+  });
+  const compaction = createCompaction({
+    stores,
+    sessions: { get: (sessionId) => sessions.get(sessionId) },
+    transcripts,
+    registry,
+    leases,
+    ask: askModel,
+    windowOf(modelId) {
+      const target = catalog.resolve(modelId);
+      return target.kind === 'model' ? target.provider.contextLength : null;
+    },
+    reached,
+    now,
+    onChange,
     log,
   });
   const runTurn = createRunTurn({
@@ -329,9 +387,11 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     now,
     eagerFsync: config.journal.fsync === 'eager',
     ringBytes: RING_BYTES,
+    attachment: (sessionId, id) => attachments.forTurn(sessionId, id),
     defaultModel: () => catalog.list().default,
     onChange,
     onSettled: (admissionId) => completions.settle(admissionId),
+    compaction,
     ...(overrides.runner ? {} : { titles }),
     log,
   });
@@ -404,6 +464,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     stores,
     sidecars,
     journals,
+    attachments: attachmentStore,
     transcripts,
     registry,
     recovery,
@@ -428,11 +489,20 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   });
   const foreignSessions = foreign?.sessions(ownSessions) ?? null;
   const sessions: Sessions = foreignSessions ?? ownSessions;
+  const attachments = createAttachments({
+    store: attachmentStore,
+    stores,
+    sessions,
+    lock,
+    maxBytes: Math.floor(config.limits.upload_mb * 1_048_576),
+    newId,
+  });
   const admit = createAdmit({
     stores,
     registry,
     leases,
     drain,
+    missingAttachments: attachments.missing,
     reached,
     maxQueued: config.queue.max,
     isDraining,
@@ -469,7 +539,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   });
   const ownSettled = createReadSettled({ stores, sessions: ownSessions, transcripts, recovery, registry });
   const readSettled = foreignSessions ? foreignSessions.readSettled(ownSettled) : ownSettled;
-  const makeCopy = createCopies({ stores, recovery, reached, now, newIdSuffix: hex(3), onChange });
+  const makeCopy = createCopies({
+    stores,
+    attachments: attachmentStore,
+    recovery,
+    reached,
+    now,
+    newIdSuffix: hex(3),
+    onChange,
+  });
   const prune = createPruning({ stores, journals, keepS: config.journal.keep_h * 3600, now, log });
 
   const attach = createAttach({
@@ -500,7 +578,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     newIdSuffix: hex(3),
     log,
   });
-  const fork = createFork({ readSettled, makeCopy });
+  const fork = createFork({ readSettled, makeCopy, summaryOf: (sessionId) => stores.contexts.summary(sessionId) });
   const soon = (event: Promise<void>): Promise<void> =>
     Promise.race([event, delay(PATIENCE_MS, undefined, { ref: false })]);
 
@@ -518,11 +596,14 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     sessions,
     prompts,
     edits,
+    compaction,
     fork,
-    exportSession: createExport({ readSettled }),
+    exportSession: createExport({ readSettled, attachmentNames: attachments.names }),
     importSession: createImport({ makeCopy }),
     assertOwn: foreignSessions?.assertOwn ?? null,
+    attachments,
     stop,
+    busyMode: config.display.busy_input_mode,
     requests,
     registry,
     attach,
@@ -556,13 +637,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         pause: () => delay(2),
       }),
       windows,
+      compress(sessionId, focus) {
+        const asked = compaction.onRequest(sessionId, focus);
+        asked.catch(() => {}); // Whoever asked may be gone by then.
+        const wait = overrides.compressWaitMs ?? PATIENCE_MS;
+        return Promise.race([asked, delay(wait, 'pending' as const, { ref: false })]);
+      },
       seed: createSeed({ makeCopy, now, newRunId: newId }),
       draftOf: ({ title, model, workspace, source }) => sessions.check({ title, model, workspace, source }),
-      async byTitle(title) {
-        const query = { limit: 200, cursor: null, archived: 'yes', q: title, project_id: null, source: null } as const;
-        const { sessions: found } = await sessions.list(query);
-        return found.find((one) => one.title === title)?.session_id ?? null;
-      },
+      titled: createTitled(sessions),
       assertOwn: foreignSessions?.assertOwn ?? (async () => {}),
       claimed: (sessionId) => soon(drain.claimed(sessionId)),
       turnEnded: (sessionId) => soon(drain.ended(sessionId)),
@@ -580,6 +663,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     for (const sessionId of waiting) drain.arm(sessionId);
     await adopt();
     await sessions.removeLeftovers();
+    const unfinished = await attachmentStore.removeUnfinished((pid) => isAlive({ pid, start: null }), now() * 1000);
+    if (unfinished) log.info({ removed: unfinished }, 'uploads that never ended are removed');
     await prune();
   };
   const background = (what: string, work: () => Promise<void>): void => {
@@ -595,6 +680,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     others.stop();
     foreignWatch?.stop();
     const titled = titles.close();
+    const compacted = compaction.close();
     completions.wakeAll();
     if (pruning) clearInterval(pruning);
     const patience = AbortSignal.any([hurry.signal, AbortSignal.timeout(config.server.drain_s * 1000)]);
@@ -604,9 +690,12 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     await Promise.race([drain.idle(), delay(5_000, undefined, { ref: false })]);
     giveUp.abort();
     await drain.idle();
+    await commands.close();
     completions.wakeAll();
+    gatewaySessions.stop();
     await server.close();
     await titled;
+    await compacted;
     await stores.epochs.end(epoch, now()).catch((error) => log.warn({ err: error }, 'the epoch could not be ended'));
     await foreign?.close();
     stores.close();
@@ -621,6 +710,10 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       url = `http://${isLoopback(config.server.host) ? '127.0.0.1' : config.server.host}:${port}${config.server.base_path}/`;
       background('looking for models', () => catalog.refresh());
       background('resuming', resume);
+      background('ending commands of an earlier start', async () => {
+        const ended = await commands.reap();
+        if (ended) log.info({ commands: ended }, 'commands that an earlier start left are ended');
+      });
       others.start();
       if (foreign) background("reading another program's home", () => foreign.warm());
       pruning = setInterval(() => background('pruning journals', prune), PRUNE_EVERY_MS);

@@ -12,6 +12,7 @@ import { parseEnv } from 'node:util';
 import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TSchema } from 'typebox';
 import { parse as parseYaml } from 'yaml';
+import { readAllowPattern } from './core/approval-rules.ts';
 import { PROVIDER_DEFAULTS, type ProviderKind } from './runners/provider.ts';
 
 const open = { additionalProperties: true } as const;
@@ -33,6 +34,7 @@ const providerKeys = {
   default: Type.Optional(Type.String({ minLength: 1 })),
   api_key_env: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
   context_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  images: Type.Optional(Type.Boolean()),
   price: Type.Optional(Price),
 };
 
@@ -63,10 +65,19 @@ const ConfigFile = Type.Object(
         api_max_retries: Type.Integer({ minimum: 0, default: 2 }),
         stall_timeout_s: Type.Number({ exclusiveMinimum: 0, default: 120 }),
         max_steps: Type.Integer({ minimum: 1, default: 50 }),
+        compact_at: Type.Number({ exclusiveMinimum: 0, maximum: 1, default: 0.8 }),
       },
       open,
     ),
-    approvals: Type.Object({ timeout: Seconds(300) }, open),
+    display: Type.Object({ busy_input_mode: Type.Enum(['queue', 'steer', 'interrupt'], { default: 'queue' }) }, open),
+    approvals: Type.Object(
+      {
+        mode: Type.Enum(['manual', 'auto'], { default: 'manual' }),
+        timeout: Seconds(300),
+        allow: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
+      },
+      open,
+    ),
     queue: Type.Object({ max: Type.Integer({ minimum: 1, default: 100 }) }, closed),
     max_concurrent_sessions: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { default: null }),
     live: Type.Object(
@@ -100,7 +111,13 @@ const ConfigFile = Type.Object(
       },
       closed,
     ),
-    limits: Type.Object({ body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }) }, closed),
+    limits: Type.Object(
+      {
+        body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
+        upload_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
+      },
+      closed,
+    ),
     foreign: Type.Object(
       {
         state_db: Type.Optional(Type.String({ minLength: 1 })),
@@ -122,6 +139,8 @@ export interface Config extends FileConfig {
   apiKey: string | null;
   /** The same for `providers`, by their names. */
   providerKeys: Record<string, string | null>;
+  /** All that commands of an agent see of the environment. */
+  commandEnv: Record<string, string>;
   /** `TURNKEEP_LOG_LEVEL`: fatal, error, warn, info, debug, trace or silent. */
   logLevel: string;
   /** Keys that were not understood and are not ours. */
@@ -146,6 +165,7 @@ const SECTIONS = [
   'runner',
   'agent',
   'approvals',
+  'display',
   'queue',
   'live',
   'journal',
@@ -176,6 +196,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     if (flags.port !== undefined) server.port = toPort(flags.port);
     if (flags.basePath !== undefined) server.base_path = flags.basePath;
   }
+  const otherMode = toOurApprovals(raw.approvals);
   // Fills in the defaults, and stops at the first thing that is wrong.
   const isConfig = new Ajv({ useDefaults: true, strict: false }).compile<FileConfig>(ConfigFile);
   if (!isConfig(raw)) throw new ConfigError(describe(isConfig.errors![0]!, raw));
@@ -190,6 +211,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   checkBind(file.server.host, token);
   checkProvider('model', file.model.provider, file.model);
   checkProviders(file);
+  checkAllow(file.approvals.allow);
   return {
     ...file,
     foreign: resolveForeign(file.foreign, home, env),
@@ -203,9 +225,18 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
         readKey(`providers.${name}`, provider.kind, provider, variables),
       ]),
     ),
+    commandEnv: pickCommandEnv(env),
     logLevel,
-    unknownKeys: unknownKeys(file),
+    unknownKeys: [...unknownKeys(file), ...otherMode],
   };
+}
+
+/** What a shell needs, and nothing that could hold a secret. */
+const COMMAND_VARIABLES = /^(PATH|HOME|LANG|LC_[A-Z]+|TERM|TZ|USER|SHELL|TMPDIR)$/;
+
+function pickCommandEnv(env: NodeJS.ProcessEnv): Record<string, string> {
+  const picked = Object.entries(env).filter(([name, value]) => COMMAND_VARIABLES.test(name) && value !== undefined);
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', ...(Object.fromEntries(picked) as Record<string, string>) };
 }
 
 /** A home that is no folder at all has no files either; making it fails later, in better words. */
@@ -287,6 +318,36 @@ function checkBind(host: string, token: string | null): void {
   throw new ConfigError(
     `Refusing to listen on ${host} without a credential: everybody who reaches it could use your agent. ` +
       'Set TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
+  );
+}
+
+/**
+ * Brings the section into our form. Hermes has a mode `off`, which is our `auto`, and one that lets a model decide: here a
+ * person does. A pattern that was written without quotes (`- terminal: npm test`) is a pair to YAML, and meant as text.
+ * @returns what is not obeyed as it stands
+ */
+function toOurApprovals(section: unknown): string[] {
+  if (typeof section !== 'object' || section === null) return [];
+  const approvals = section as { mode?: unknown; allow?: unknown };
+  const { mode } = approvals;
+  if (Array.isArray(approvals.allow)) {
+    approvals.allow = approvals.allow.map((item: unknown) => {
+      const pairs = typeof item === 'object' && item !== null ? Object.entries(item) : [];
+      const [tool, command] = pairs[0] ?? [];
+      return pairs.length === 1 && typeof command === 'string' ? `${tool}: ${command}` : item;
+    });
+  }
+  if (mode === 'off') approvals.mode = 'auto';
+  if (mode === 'smart') approvals.mode = 'manual';
+  return mode === 'smart' ? ['approvals.mode "smart" (every question goes to you)'] : [];
+}
+
+function checkAllow(patterns: readonly string[]): void {
+  const wrong = patterns.find((pattern) => readAllowPattern(pattern) === null);
+  if (wrong === undefined) return;
+  throw new ConfigError(
+    `config.yaml: approvals.allow holds ${JSON.stringify(wrong)}, which is no pattern: it takes a tool (write_file), a command ` +
+      '("terminal: npm test"), or the beginning of one without signs of the shell ("terminal: npm test *").',
   );
 }
 

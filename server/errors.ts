@@ -52,6 +52,12 @@ export const CATALOGUE = {
     message: 'There is no prompt with this id in this session.',
     retryable: false,
   },
+  attachment_not_found: {
+    status: 404,
+    rpc: 4040,
+    message: 'There is no attachment with this id in this session.',
+    retryable: false,
+  },
   method_not_allowed: {
     status: 405,
     rpc: -32601,
@@ -103,9 +109,26 @@ export const CATALOGUE = {
     message: 'The body must be JSON and say so: with curl add -H "content-type: application/json".',
     retryable: false,
   },
+  not_multipart: {
+    status: 415,
+    rpc: -32600,
+    message: 'A file is sent as multipart/form-data, in a field "file": with curl -F file=@photo.png.',
+    retryable: false,
+  },
   empty_prompt: { status: 422, rpc: 4002, message: 'The prompt is empty.', retryable: false },
   unsupported_mode: { status: 422, rpc: 4010, message: 'This mode of prompting is not available.', retryable: false },
-  unsupported_attachments: { status: 422, rpc: 4012, message: 'Attachments are not available.', retryable: false },
+  unknown_attachment: {
+    status: 422,
+    rpc: 4012,
+    message: 'There is no such attachment in this session. Upload it first, to the same session.',
+    retryable: false,
+  },
+  too_many_attachments: {
+    status: 422,
+    rpc: 4013,
+    message: 'This session has as many attachments as it may have. Go on in a new session.',
+    retryable: false,
+  },
   unknown_model: {
     status: 422,
     rpc: -32602,

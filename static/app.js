@@ -3,6 +3,7 @@
  * once per frame, and what the store wants (rows, the list, a stream anew) is fetched here.
  */
 import { createApi } from './api.js';
+import { createAttachmentLinks } from './attachments.js';
 import { createComposer } from './composer.js';
 import { createConversation } from './conversation.js';
 import { createNotices } from './dialog.js';
@@ -260,7 +261,13 @@ const conversation = createConversation({
   root: byId('conversation'),
   scroll: byId('scroll'),
   welcome: welcome.element,
-  actions: { older: loadOlder, again: (text) => composer.offer(text), answer: answerRequest, create: startNew },
+  actions: {
+    older: loadOlder,
+    again: (text) => composer.offer(text),
+    answer: answerRequest,
+    create: startNew,
+    attached: createAttachmentLinks(api),
+  },
 });
 const composer = createComposer({
   root: byId('composer'),

@@ -1,17 +1,12 @@
-/** Parts of a turn that fold: reasoning and tool calls; and the notes that say how a turn ended. */
+/** Parts of a turn that fold: cards and reasoning; the to-do list; and the notes that say how a turn ended. */
 import { h, icon, setText } from './dom.js';
-import { copyButton } from './markdown.js';
-import { duration } from './times.js';
-
-/** Longest result that is shown at once, in characters. */
-const MOST_SHOWN = 20_000;
 
 /**
  * A card that folds. What was opened stays open when the card is made anew.
  * @param opened keys of the cards that the person opened
  * @param fill makes the body, when it is first seen
  */
-function createCard(kind, key, opened, summary, fill) {
+export function createCard(kind, key, opened, summary, fill) {
   const body = h('div.card-body');
   const card = h(`details.card.${kind}`, {}, h('summary', {}, ...summary), body);
   let filled = false;
@@ -58,69 +53,6 @@ export function createReasoning(key, opened) {
       else card.changed();
     },
   };
-}
-
-/** A line for the head of a card from the arguments of a call. */
-export function previewOf(args) {
-  if (args === null || typeof args !== 'object') return args === undefined ? '' : String(args);
-  const values = Object.values(args).filter((value) => ['string', 'number', 'boolean'].includes(typeof value));
-  return values.join(' · ').slice(0, 120);
-}
-
-/** A tool call. `update({name, args, preview, result, is_error, duration_s}, running)`. */
-export function createTool(key, opened) {
-  let tool = {};
-  const name = h('span.card-name');
-  const preview = h('span.card-preview');
-  const state = h('span.card-state');
-  const card = createCard('tool', key, opened, [icon('tool'), name, preview, state], (body) => {
-    body.replaceChildren(
-      ...section('Arguments', tool.args === undefined ? null : JSON.stringify(tool.args, null, 2)),
-      ...section(tool.is_error ? 'Error' : 'Result', tool.result),
-    );
-  });
-  return {
-    element: card.element,
-    update(next, running) {
-      tool = next;
-      setText(name, tool.name);
-      setText(preview, tool.preview ?? previewOf(tool.args));
-      const done = tool.result !== undefined && tool.result !== null;
-      const status = done ? (tool.is_error ? 'failed' : 'done') : running ? 'running' : 'stopped';
-      if (card.element.dataset.status === status) return;
-      card.element.dataset.status = status;
-      const time = done && tool.duration_s !== undefined ? ` · ${duration(tool.duration_s)}` : '';
-      const words = { failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
-      state.replaceChildren(
-        ...(done ? [icon(tool.is_error ? 'cross' : 'check')] : []),
-        h('span', {}, words[status] + time),
-      );
-      card.changed();
-    },
-  };
-}
-
-function section(title, text) {
-  if (text === null || text === undefined || text === '') return [];
-  const pre = h('pre', { tabindex: '0' }, text.slice(0, MOST_SHOWN));
-  const parts = [
-    h(
-      'div.card-section',
-      {},
-      h('span', {}, title),
-      copyButton(() => text),
-    ),
-    pre,
-  ];
-  if (text.length > MOST_SHOWN) {
-    const rest = h('button', { type: 'button' }, `Show all ${text.length.toLocaleString()} characters`);
-    rest.addEventListener('click', () => {
-      pre.textContent = text;
-      rest.remove();
-    });
-    parts.push(rest);
-  }
-  return parts;
 }
 
 /** A to-do list of the agent. `update(todos)`. */

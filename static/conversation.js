@@ -2,12 +2,13 @@
  * The conversation on the screen: stored rows, the turn that runs, and how turns ended. Rows are made once and kept;
  * while words arrive only the running turn is touched. Owns the scrolling.
  */
-import { createNote, createReasoning, createTodos, createTool, endOf, isMarker } from './cards.js';
+import { createNote, createReasoning, createTodos, endOf, isMarker } from './cards.js';
 import { h, icon, setText } from './dom.js';
 import { copyButton, createGrowingMarkdown, renderMarkdown } from './markdown.js';
 import { createRequestCard } from './requests.js';
 import { displayItems } from './store.js';
 import { longTime, shortTime } from './times.js';
+import { createTool } from './tool-card.js';
 
 /** Nearer to the end than this, in pixels, the conversation follows what arrives. */
 const NEAR_PX = 80;
@@ -17,7 +18,7 @@ const GONE = { deleted: 'This conversation was deleted.', missing: 'There is no 
 /**
  * @param root where turns go
  * @param scroll the element that scrolls
- * @param actions `older()`, `again(text)`, `answer(requestId, body)`, `create()`
+ * @param actions `older()`, `again(text)`, `answer(requestId, body)`, `create()`, `attached(sessionId, ids)`
  * @param welcome the element to show while there is nothing
  * @returns `render(open)` and `follow()`, which goes to the end
  */
@@ -89,7 +90,8 @@ export function createConversation({ root, scroll, actions, welcome }) {
       const parts = [item.row, ...item.results, hasMarker];
       const first = countReasoning(counts, item.row);
       if (known?.parts?.length === parts.length && known.parts.every((part, at) => part === parts[at])) return known;
-      return { node: rowNode(item, opened, first, again(open, item.row.run_id), hasMarker), parts };
+      const files = item.row.attachments?.length ? actions.attached(open.sessionId, item.row.attachments) : null;
+      return { node: rowNode(item, opened, first, again(open, item.row.run_id), hasMarker, files), parts };
     }
     const turn = known ?? createLiveTurn(item.run.id, opened, actions.answer);
     turn.update(item.run, item.requests, again(open, item.run.id));
@@ -147,11 +149,12 @@ function countReasoning(counts, row) {
   return before;
 }
 
-function userTurn(text, timestamp) {
+/** @param files links to what came with it; null for nothing */
+function userTurn(text, timestamp, files = null) {
   return h(
     'article.turn.user',
     { 'aria-label': 'You' },
-    h('div.bubble', { dir: 'auto', title: timestamp === null ? null : longTime(timestamp) }, text),
+    h('div.bubble', { dir: 'auto', title: timestamp === null ? null : longTime(timestamp) }, text, files),
   );
 }
 
@@ -163,9 +166,12 @@ function parseArguments(text) {
   }
 }
 
-/** @param hasMarker a marker of its run says how it ended */
-function rowNode({ row, results }, opened, reasoningIndex, again, hasMarker) {
-  if (row.role === 'user') return withRow(userTurn(row.content, row.timestamp), row);
+/**
+ * @param hasMarker a marker of its run says how it ended
+ * @param files links to what came with it; null for nothing
+ */
+function rowNode({ row, results }, opened, reasoningIndex, again, hasMarker, files) {
+  if (row.role === 'user') return withRow(userTurn(row.content, row.timestamp, files), row);
   const turn = h('article.turn.assistant', { 'aria-label': 'Agent' });
   if (row.role === 'tool') {
     const tool = createTool(`${row.run_id}/tool/${row.id}`, opened);
@@ -232,7 +238,7 @@ function footOf(row) {
 function createLiveTurn(runId, opened, answer) {
   const body = h('div.live-parts');
   const todos = createTodos();
-  const questions = h('div.questions');
+  const questions = h('div.questions', { 'aria-live': 'polite' });
   const status = h('span');
   const working = h('p.working', {}, h('span.dots', { 'aria-hidden': 'true' }, h('i'), h('i'), h('i')), status);
   const note = h('div');

@@ -25,11 +25,18 @@ export function createRequestCard(request, answer) {
   return card;
 }
 
-function approval({ tool_name: tool, command, description, choices = ['once', 'deny'] }, send) {
+/** What is asked, by the tool. */
+const ASKED = {
+  terminal: 'May the agent run this command?',
+  write_file: 'May the agent write this file?',
+  edit_file: 'May the agent change this file?',
+};
+
+function approval({ tool_name: tool, command, description, choices = ['once', 'deny'], pattern }, send) {
   return [
-    h('h3', {}, icon('question'), `May ${tool ?? 'this'} run?`),
-    description ? h('p', {}, description) : '',
-    command ? h('pre', { tabindex: '0' }, command) : '',
+    h('h3', {}, icon('question'), ASKED[tool] ?? `May the agent use ${tool ?? 'this'}?`),
+    command ? h('pre', { tabindex: '0', 'aria-label': 'What would be done' }, command) : '',
+    description ? h('p.request-note', {}, description) : '',
     h(
       'div.request-actions',
       {},
@@ -41,6 +48,9 @@ function approval({ tool_name: tool, command, description, choices = ['once', 'd
         ),
       ),
     ),
+    pattern && choices.includes('always')
+      ? h('p.request-note', {}, '“Always allow” covers, in every conversation: ', h('code', {}, pattern))
+      : '',
   ];
 }
 

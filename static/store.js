@@ -324,12 +324,14 @@ function applyRunEvent(open, event) {
   return next;
 }
 
+/** What may come as one for several. */
+const DELTAS = new Set(['message.delta', 'reasoning.delta', 'tool.output']);
+
 /**
  * Whether events are missing before this one. A delta may jump: for a reader that lags the server joins neighbouring
  * deltas into one, with the place of the last.
  */
-const isGap = (run, type, seq) =>
-  seq !== run.seq + 1 && (run.seq === 0 || (type !== 'message.delta' && type !== 'reasoning.delta'));
+const isGap = (run, type, seq) => seq !== run.seq + 1 && (run.seq === 0 || !DELTAS.has(type));
 
 function started(open, run, payload) {
   const session = open.session && {
@@ -358,6 +360,9 @@ function withoutEndedRun(open, session) {
   return { ...session, run: null, status: session.queue_length > 0 ? 'queued' : 'idle' };
 }
 
+/** Characters of a running tool's output that are kept; a snapshot has as many. */
+const MOST_OUTPUT = 64 * 1024;
+
 function applyToRun(run, type, payload) {
   switch (type) {
     case 'run.start':
@@ -375,6 +380,12 @@ function applyToRun(run, type, payload) {
         parts: [...run.parts, { type: 'tool', tool_id }],
         tools: { ...run.tools, [tool_id]: payload },
       };
+    }
+    case 'tool.output': {
+      const known = run.tools[payload.tool_id];
+      if (!known) return run;
+      const output = ((known.output ?? '') + payload.text).slice(-MOST_OUTPUT);
+      return { ...run, tools: { ...run.tools, [payload.tool_id]: { ...known, output } } };
     }
     case 'tool.complete': {
       const tool = { ...run.tools[payload.tool_id], ...payload };

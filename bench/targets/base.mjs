@@ -220,6 +220,11 @@ export class Target {
     return Object.assign(capture, { events: () => this.events(capture, id) });
   }
 
+  /** A stream that says nothing for now. @param {string} id @returns {SseCapture} */
+  idleStream(id) {
+    return new SseCapture(this.baseUrl + this.idleEventsPath(id));
+  }
+
   /** @param {SseCapture} capture @param {string} id @returns {Generator<StreamEvent>} */
   *events(capture, id) {
     for (const { event, data, receivedAt } of capture.frames()) {

@@ -8,7 +8,7 @@
  * FLOOR_BATCH=1 joins the events of one provider read in a single write.
  */
 
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import http from 'node:http';
 
 const provider = new URL(process.env.PROVIDER_URL ?? 'http://127.0.0.1:9900');
@@ -16,7 +16,8 @@ const batch = process.env.FLOOR_BATCH === '1';
 const agent = new http.Agent({ keepAlive: true, maxSockets: 256 });
 
 /** @typedef {{id: string, title: string, updatedAt: number, body: Buffer, tail: Buffer,
- *             messages: {role: string, text: string}[], subscribers: Set<http.ServerResponse>}} Session */
+ *             messages: {role: string, text: string}[], subscribers: Set<http.ServerResponse>,
+ *             sockets: Set<import('node:stream').Duplex>}} Session */
 /** @type {Map<string, Session>} */
 const sessions = new Map();
 /** @type {Buffer | null} */
@@ -32,6 +33,7 @@ function addSession(title, messages) {
     body: Buffer.alloc(0),
     tail: Buffer.alloc(0),
     subscribers: new Set(),
+    sockets: new Set(),
   };
   serialise(session);
   sessions.set(session.id, session);
@@ -70,6 +72,23 @@ function broadcast(session, bytes) {
 /** @param {string} event @param {object} data */
 const encode = (event, data) => Buffer.from(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 
+/** An unmasked text frame (RFC 6455, section 5.2). @param {string} type @param {object} data */
+function wsFrame(type, data) {
+  const payload = Buffer.from(JSON.stringify({ type, ...data }));
+  const head =
+    payload.length < 126
+      ? Buffer.from([0x81, payload.length])
+      : Buffer.from([0x81, 126, payload.length >> 8, payload.length & 0xff]);
+  return Buffer.concat([head, payload]);
+}
+
+/** @param {Session} session @param {string} type @param {object} data */
+function toSockets(session, type, data) {
+  if (session.sockets.size === 0) return;
+  const frame = wsFrame(type, data);
+  for (const socket of session.sockets) socket.write(frame);
+}
+
 /** @param {Session} session @param {string} text */
 function runTurn(session, text) {
   session.messages.push({ role: 'user', text });
@@ -97,6 +116,7 @@ function runTurn(session, text) {
           if (!delta) continue;
           answer += delta;
           events.push(encode('message.delta', { text: delta }));
+          toSockets(session, 'message.delta', { text: delta });
         }
         if (batch && events.length) broadcast(session, Buffer.concat(events));
         else for (const event of events) broadcast(session, event);
@@ -105,6 +125,7 @@ function runTurn(session, text) {
         session.messages.push({ role: 'assistant', text: answer });
         serialise(session);
         broadcast(session, encode('message.complete', {}));
+        toSockets(session, 'message.complete', {});
       });
     },
   );
@@ -166,6 +187,23 @@ const server = http.createServer((request, response) => {
     return sendJson(response, {});
   }
   return sendJson(response, { id, title: session.title });
+});
+server.on('upgrade', (request, socket) => {
+  const session = sessions.get((request.url ?? '').split('/')[2] ?? '');
+  if (!session) {
+    socket.destroy();
+    return;
+  }
+  const accept = createHash('sha1')
+    .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest('base64');
+  /** @type {import('node:net').Socket} */ (socket).setNoDelay(true);
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
+  session.sockets.add(socket);
+  socket.on('close', () => session.sockets.delete(socket));
+  socket.on('error', () => socket.destroy());
 });
 server.keepAliveTimeout = 60_000;
 server.listen(Number(process.env.PORT ?? 0), '127.0.0.1');

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { WsCapture } from '../lib/ws.mjs';
 import { RestTarget } from './rest.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -59,5 +60,39 @@ export class TurnkeepTarget extends RestTarget {
       maxBuffer: 64 * 1024 * 1024,
     });
     return JSON.parse(output.toString('utf8'));
+  }
+}
+
+/** The same over the WebSocket gateway. */
+export class TurnkeepWsTarget extends TurnkeepTarget {
+  name = 'turnkeep-ws';
+
+  /** @param {string} id @param {{onBytes?: (capture: any) => void}} [options] @returns {any} */
+  subscribe(id, { onBytes } = {}) {
+    const hello = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 'r',
+      method: 'session.resume',
+      params: { session_id: id, omit_messages: true },
+    });
+    const capture = new WsCapture(`${this.baseUrl}/api/ws`, {
+      hello,
+      readyMarker: '"id":"r","result"',
+      doneMarker: '"type":"message.complete"',
+      onBytes,
+    });
+    return Object.assign(capture, { events: () => this.events(/** @type {any} */ (capture), id) });
+  }
+
+  /** @param {string} id @returns {any} */
+  idleStream(id) {
+    return this.subscribe(id);
+  }
+
+  /** @param {string} _event @param {string} data @returns {{type: 'delta' | 'done' | 'other', text: string}} */
+  classify(_event, data) {
+    const { params } = JSON.parse(data);
+    if (params?.type === 'message.delta') return { type: 'delta', text: String(params.payload.text) };
+    return { type: params?.type === 'message.complete' ? 'done' : 'other', text: '' };
   }
 }

@@ -224,7 +224,7 @@ async function idleSubscribers(target, session, count) {
   const rssBefore = target.rss();
   const streams = [];
   for (let index = 0; index < count; index += 1) {
-    const stream = new SseCapture(target.baseUrl + target.idleEventsPath(id));
+    const stream = target.idleStream(id);
     streams.push(stream);
     if (index % 20 === 19)
       await Promise.allSettled(streams.slice(-20).map((one) => withTimeout(one.opened, 5000, 'open').catch(() => {})));

@@ -58,9 +58,10 @@ const ROUNDS = new Map([
   [1, 6],
   [10, 3],
   [50, 2],
+  [200, 1],
 ]);
 
-/** W3: one session, 2,000 chunks at full speed, 1, 10 and 50 subscribers.
+/** W3: one session, 2,000 chunks at full speed, 1, 10, 50 and 200 subscribers.
  * @param {Context} context @returns {Promise<Row[]>} */
 export async function w3(context) {
   return withTarget(context.name, context.provider.url, async (target) => {

@@ -156,24 +156,7 @@ export async function copyAttachment(
   file: SourceFile,
   name: string,
 ): Promise<CopyOutcome> {
-  if (!ATTACHMENT_NAME.test(name)) throw new Error(`not a name: ${JSON.stringify(name)}`);
-  const target = path.join(paths.attachments(sessionId), name);
-  return copyWhole(file, target, null);
-}
-
-/** Names under which attachments are kept. */
-const ATTACHMENT_NAME = /^(?!\.)[\p{L}\p{N}_ .()+-]{1,200}$/u;
-
-/** A name that is safe here, made of any other one. */
-export function attachmentName(name: string): string {
-  const safe = name
-    .normalize('NFC')
-    .replaceAll(/[^\p{L}\p{N}_ .()+-]/gu, '_')
-    .replace(/^[. ]+/, '')
-    .trim();
-  const end = path.extname(safe).slice(0, 20);
-  const base = [...safe.slice(0, safe.length - path.extname(safe).length)].slice(0, 60).join('');
-  return `${base || 'file'}${end}`;
+  return copyWhole(file, paths.attachment(sessionId, name), null);
 }
 
 /**

@@ -1,9 +1,12 @@
 /** The one place where an id becomes a path (SE1). Everything in the home is addressed through here. */
 import path from 'node:path';
+import { isAttachmentId } from '../../server/core/attachment-names.ts';
 import { isRunId, isSessionId } from '../../server/core/ids.ts';
 
 export interface Paths {
   home: string;
+  /** The configuration, which a person writes. */
+  config: string;
   stateDb: string;
   sessions: string;
   /** Those of the home, each behind the one that it is in. */
@@ -11,8 +14,13 @@ export interface Paths {
   sidecar(sessionId: string): string;
   /** Folder of the files that a session was given. */
   attachments(sessionId: string): string;
+  /** One of them. @param name of the file, which is made safe */
+  attachment(sessionId: string, name: string): string;
   journals(sessionId: string): string;
   journal(sessionId: string, runId: string): string;
+  /** Folder of the notes of commands that run. */
+  commands: string;
+  command(mark: string): string;
 }
 
 /**
@@ -26,15 +34,21 @@ export function createPaths(home: string, sessions = path.join(home, 'sessions')
     return id;
   };
   const session = (id: string) => checked(isSessionId(id), id);
+  const commands = path.join(home, 'commands');
   const journals = (id: string) => path.join(sessions, '_run_journal', session(id));
+  const attachments = (id: string) => path.join(home, 'attachments', session(id));
   return {
     home,
+    config: path.join(home, 'config.yaml'),
     stateDb: path.join(home, 'state.db'),
     sessions,
-    folders: [sessions, path.join(sessions, '_run_journal'), path.join(home, 'attachments')],
+    folders: [sessions, path.join(sessions, '_run_journal'), path.join(home, 'attachments'), commands],
     sidecar: (id) => path.join(sessions, `${session(id)}.json`),
-    attachments: (id) => path.join(home, 'attachments', session(id)),
+    attachments,
+    attachment: (id, name) => path.join(attachments(id), checked(isAttachmentId(name), name)),
     journals,
     journal: (id, run) => path.join(journals(id), `${checked(isRunId(run), run)}.jsonl`),
+    commands,
+    command: (mark) => path.join(commands, `${checked(isRunId(mark), mark)}.json`),
   };
 }

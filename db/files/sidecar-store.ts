@@ -58,7 +58,7 @@ export interface SidecarStore {
   ): Promise<FileIdentity | null>;
   /** Moves a damaged file to `<name>.damaged-<time>`, over nothing. @param now epoch seconds; @returns the new name */
   moveAside(sessionId: string, now: number): Promise<string>;
-  /** Removes the file with all that was put aside of it, and the files that the session was given. */
+  /** Removes the file with all that was put aside of it. */
   remove(sessionId: string): Promise<void>;
   /** Makes one list of rows of other programs, on either side; of many rows away from this thread. */
   merge(sessionId: string, input: MergeInput): Promise<MergedRows>;
@@ -223,7 +223,6 @@ export function createSidecarStore(paths: Paths, options: SidecarStoreOptions = 
     async remove(sessionId) {
       await rm(paths.sidecar(sessionId), { force: true });
       await removeBeside(paths.sidecar(sessionId));
-      await rm(paths.attachments(sessionId), { recursive: true, force: true });
     },
 
     async merge(sessionId, { found, rows, stateCount, state, fences, liveRunId, taken }) {

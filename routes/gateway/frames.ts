@@ -61,7 +61,17 @@ export function readFrame(text: string): Incoming {
 
 /** @param result a value, or JSON text that was made already */
 export const replyText = (id: RequestId | null, result: unknown): string =>
-  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result instanceof JsonText ? result.text : JSON.stringify(result)}}`;
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result instanceof JsonText ? result.text : jsonOf(result)}}`;
+
+/** How `JSON.stringify` writes half of a surrogate pair. */
+const HALF_PAIR = /\\ud[89a-f]/;
+
+/** JSON text in which such halves, which a client may have sent, are U+FFFD: not everybody can read them. */
+function jsonOf(value: unknown): string {
+  const json = JSON.stringify(value);
+  if (!HALF_PAIR.test(json)) return json;
+  return JSON.stringify(value, (_key, part) => (typeof part === 'string' ? part.toWellFormed() : part));
+}
 
 /** JSON text that goes into a frame as it is. */
 export class JsonText {
@@ -73,11 +83,11 @@ export class JsonText {
 }
 
 export const errorText = (id: RequestId | null, error: RpcError): string =>
-  JSON.stringify({
-    jsonrpc: '2.0',
-    id,
-    error: { code: error.code, message: error.message, ...(error.data && { data: error.data }) },
-  });
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":${jsonOf({
+    code: error.code,
+    message: error.message,
+    ...(error.data && { data: error.data }),
+  })}}`;
 
 /** The refusal that an error is on this wire; null for a bug, of which a client is told nothing but that there was one. */
 export function refusalOf(error: unknown): RpcError | null {

@@ -76,6 +76,8 @@ export function gatewayRoutes(parts: GatewayParts) {
       missed = 0;
     });
     const timer = setInterval(() => {
+      // While too much waits to be done nothing is read, and signs of life are in what is not read.
+      if (socket.isPaused) return;
       missed += 1;
       if (missed > MISSED_PONGS) socket.terminate();
       else socket.ping();

@@ -36,7 +36,7 @@ export function method<S extends TObject>(
   return {
     async handle(params, caller) {
       for (const key of Object.keys(params)) {
-        if (!known.has(key)) throw new RpcError(4000, `Unknown parameter "${key}".`);
+        if (!known.has(key)) throw new RpcError(4000, `Unknown parameter "${key.slice(0, 100)}".`);
       }
       for (const key of required) {
         if (params[key] !== undefined) continue;

@@ -47,6 +47,7 @@ export const usageOf = (usage: Usage | null, model: string | null): Record<strin
     cost_usd: usage?.cost_usd,
     context_used: usage?.context_used,
     context_max: usage?.context_length,
+    context_estimated: usage?.context_estimated,
     context_percent:
       usage?.context_used !== undefined && usage.context_length
         ? Math.round((usage.context_used / usage.context_length) * 100)

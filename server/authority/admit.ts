@@ -49,6 +49,8 @@ export interface AdmitParts {
   registry: LiveRegistry;
   leases: Leases;
   drain: Drain;
+  /** Which of these attachments a session does not have. */
+  missingAttachments(sessionId: string, ids: readonly string[]): Promise<string[]>;
   reached: ReachCrashPoint;
   maxQueued: number;
   isDraining(): boolean;
@@ -81,6 +83,16 @@ export function createAdmit(parts: AdmitParts): Admit {
     return existing;
   }
 
+  /**
+   * Refuses attachments that are not there (AT5). A repeat has its receipt whatever became of them (AD2), and a retry
+   * says again what was said.
+   */
+  async function checkAttachments(input: NewAdmission, replaces: Replacement | undefined): Promise<void> {
+    if (input.attachments.length === 0 || replaces?.digest === RETRY_DIGEST) return;
+    const [missing] = await parts.missingAttachments(input.session_id, input.attachments);
+    if (missing !== undefined && !(await found(input))) throw new AppError('unknown_attachment');
+  }
+
   /** Admits. A commit that reported failure may have happened: it is looked for before anybody is told that it failed. */
   async function admitOnce(input: NewAdmission, limits: Limits): Promise<AdmitOutcome> {
     try {
@@ -93,10 +105,16 @@ export function createAdmit(parts: AdmitParts): Admit {
     }
   }
 
+  /** Stops the turn that runs, unless it is that of this very prompt; what it had said is kept. */
+  function stopOther(sessionId: string, admissionId: string): void {
+    const run = registry.peek(sessionId)?.run;
+    if (run && run.admissionId !== admissionId && !run.agentEnded) run.stop.abort();
+  }
+
   return async (submission) => {
     const { sessionId, attachments, mode, replaces, draft } = submission;
     const text = wellFormed(submission.text);
-    checkPayload(text, attachments, mode);
+    checkPayload(text);
     const input: NewAdmission = {
       admission_id: parts.newId(),
       request_id: submission.requestId ?? parts.newId(),
@@ -110,6 +128,7 @@ export function createAdmit(parts: AdmitParts): Admit {
       now: parts.now(),
     };
     if (parts.isDraining()) return repeated(input);
+    await checkAttachments(input, replaces);
     const release = registry.hold(sessionId);
     try {
       const lease = leases.request(registry.open(sessionId));
@@ -125,6 +144,8 @@ export function createAdmit(parts: AdmitParts): Admit {
       if (admission.admission_id === input.admission_id) {
         parts.reached('admitted');
         await replaces?.follow();
+        // Only now: a prompt that was refused stops nothing, and one that is sent twice stops one turn.
+        if (mode === 'interrupt') stopOther(sessionId, admission.admission_id);
         parts.onChange(sessionId, 'queued');
       }
       // Also for a repeat: what made the first one pause may be gone.
@@ -136,11 +157,7 @@ export function createAdmit(parts: AdmitParts): Admit {
   };
 }
 
-function checkPayload(text: string, attachments: readonly string[], mode: Mode): void {
-  if (mode === 'steer' || mode === 'interrupt') {
-    throw new AppError('unsupported_mode', `The mode "${mode}" is not available: use "queue" or "reject".`);
-  }
-  if (attachments.length) throw new AppError('unsupported_attachments');
+function checkPayload(text: string): void {
   if (text.trim() === '') throw new AppError('empty_prompt');
   if (utf8Length(text) > MAX_PROMPT_BYTES) {
     throw new AppError('too_large', `The prompt is longer than ${MAX_PROMPT_BYTES} bytes.`);

@@ -63,6 +63,7 @@ const TEXT_EVENTS = new Set<string>(['message.delta', 'reasoning.delta']);
 const OTHER_EVENTS = new Set<string>([
   'message.start',
   'tool.start',
+  'tool.output',
   'tool.complete',
   'todo.updated',
   'usage',
@@ -77,6 +78,12 @@ function checkedEvent(event: RunnerEvent): RunnerEvent {
   if (!isText && !isOther) throw new TypeError(`a runner yielded what is no event: ${JSON.stringify(type)}`);
   if (event.type === 'tool.complete' && typeof event.payload.result !== 'string') {
     throw new TypeError('a runner gave a tool result that is no text');
+  }
+  if (event.type === 'tool.complete' && !['string', 'undefined'].includes(typeof event.payload.diff)) {
+    throw new TypeError('a runner gave a diff that is no text');
+  }
+  if (event.type === 'tool.output' && typeof event.payload.text !== 'string') {
+    throw new TypeError('a runner gave an output of a tool that is no text');
   }
   return event;
 }

@@ -9,9 +9,13 @@ export type CrashPoint =
   | 'journal-opened'
   | 'mid-stream'
   | 'row-committed'
+  | 'steer-absorbed'
   | 'journal-sealed'
   | 'settled'
   | 'sidecar-saved'
+  | 'compacting'
+  | 'summarised'
+  | 'summary-saved'
   | 'edited'
   | 'edit-saved';
 

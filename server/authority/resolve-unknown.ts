@@ -9,6 +9,7 @@ import type { Stores, TurnEnd } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
 import { journalTime, type MessageComplete, type StampedEvent } from '../core/events.ts';
 import { createFold } from '../core/fold.ts';
+import { isPromptId } from '../core/ids.ts';
 import type { Retry } from '../core/retry-rules.ts';
 import type { Admission, Message } from '../core/terms.ts';
 import type { Leases } from '../lease/leases.ts';
@@ -59,7 +60,7 @@ export function createResolveUnknown(parts: ResolveUnknownParts): ResolveUnknown
     // Before its sidecar named it a run had no journal that could have been lost.
     const isLost = records.length === 0 && (await transcripts.read(session_id)).header?.active_stream_id === run_id;
     const committed = await stores.messages.list(session_id);
-    fold.adopt(committed.filter((row) => row.run_id === run_id && row.role !== 'user'));
+    fold.adopt(committed.filter((row) => row.run_id === run_id && !isPromptId(row.id)));
     const last = records.at(-1)?.event;
     const said = last?.type === 'message.complete' ? last : null;
     const at = said?.created_at ?? journalTime(now());

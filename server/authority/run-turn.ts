@@ -17,7 +17,8 @@ import type { Leases } from '../lease/leases.ts';
 import type { LiveRun, LiveSession } from '../live/live-session.ts';
 import type { Requests } from '../live/requests.ts';
 import { createRunLog, type RunLog } from '../live/run-log.ts';
-import type { Runner, Turn } from '../runners/runner.ts';
+import type { CompactionWish, Runner, Said, Turn, TurnAttachment } from '../runners/runner.ts';
+import type { Compaction } from '../sessions/compaction.ts';
 import { historyOf } from '../sessions/model-context.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
 import type { PendingTurn } from '../sessions/sidecar-header.ts';
@@ -29,7 +30,7 @@ import { GaveUp, type Persist } from './persist.ts';
 import { type AgentEnd, CRASHED, judgeEnd, STOPPED } from './verdict.ts';
 
 export interface RunTurnParts {
-  stores: Pick<Stores, 'admissions' | 'sessions' | 'messages'>;
+  stores: Pick<Stores, 'admissions' | 'sessions' | 'messages' | 'contexts'>;
   journals: JournalStore;
   transcripts: Transcripts;
   lock: SessionLock;
@@ -43,11 +44,15 @@ export interface RunTurnParts {
   eagerFsync: boolean;
   /** Most bytes of a run's events that are kept in memory for readers that catch up. */
   ringBytes: number;
+  /** A file that a session was given; null when it is not there. */
+  attachment(sessionId: string, id: string): Promise<TurnAttachment | null>;
   /** The model that a session without one of its own uses. */
   defaultModel(): string;
   onChange(sessionId: string, reason: string): void;
   /** The admission ended, or is left unknown; whoever waits for it is told. */
   onSettled(admissionId: string): void;
+  /** Who has older turns summarised. */
+  compaction?: Pick<Compaction, 'inTurn'>;
   /** Who gives conversations better titles, beside their turns. */
   titles?: Pick<Titles, 'turnStarts' | 'turnCompleted'>;
   log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
@@ -100,7 +105,63 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     };
   }
 
-  async function turnOf(live: LiveSession, run: LiveRun, session: SessionRow, model: string): Promise<Turn> {
+  /**
+   * What waits to be said to this turn becomes a part of it, each in one step with the end of its own prompt: it is in the
+   * state DB before anybody is shown it, and never runs by itself any more (AD1, ST1).
+   */
+  async function steer(live: LiveSession, run: LiveRun, fence: Fence, runLog: RunLog, done: () => Promise<void>) {
+    const { sessionId } = live;
+    const said: Said[] = [];
+    for (const admission of await persist('read what is said', () => waitingSteers(sessionId))) {
+      const { admission_id, text: input, attachments } = admission;
+      const payload = {
+        kind: 'steer' as const,
+        admission_id,
+        input,
+        timestamp: now(),
+        ...(attachments.length ? { attachments } : {}),
+      };
+      // Behind everything that came before it, in the state DB too.
+      await runLog.flushed();
+      await done();
+      const rows = runLog.fold.nextInput(payload);
+      const answer = await persist('absorb', () => absorbOnce(fence, admission_id, rows, payload.timestamp));
+      if (answer === 'fenced') run.stop.abort();
+      if (answer !== 'absorbed') continue;
+      reached('steer-absorbed');
+      runLog.append({ type: 'message.input', payload });
+      await runLog.flushed();
+      live.publishUnrun(admission, 'completed');
+      parts.onSettled(admission_id);
+      parts.onChange(sessionId, 'steered');
+      said.push({ text: input, attachments });
+    }
+    return said;
+  }
+
+  /** Prompts that were meant for a turn that runs, in the order of their acceptance. */
+  async function waitingSteers(sessionId: string): Promise<Admission[]> {
+    const session = await stores.sessions.get(sessionId);
+    if (!session?.open.some((one) => one.status === 'queued')) return [];
+    const waiting = await stores.admissions.list(sessionId, { pending: true, limit: 1000 });
+    return waiting.filter((one) => one.status === 'queued' && one.mode === 'steer');
+  }
+
+  /** Absorbs. A commit that reported failure may have happened: then it stands in its own way. */
+  async function absorbOnce(fence: Fence, admissionId: string, rows: readonly Message[], at: number) {
+    const answer = await stores.admissions.absorb(fence, admissionId, rows, at);
+    if (answer !== 'moved') return answer;
+    const found = await stores.admissions.get(fence.session_id, admissionId);
+    return found?.message_id === rows.at(-1)?.id ? 'absorbed' : 'moved';
+  }
+
+  async function turnOf(
+    run: LiveRun,
+    live: LiveSession,
+    session: SessionRow,
+    model: string,
+  ): Promise<Omit<Turn, 'steer' | 'attachments'>> {
+    const { compaction } = parts;
     const history = await persist('read the transcript', async () =>
       historyOf(stores, live.sessionId, run.runId, await transcripts.read(live.sessionId)),
     );
@@ -108,9 +169,14 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
       sessionId: live.sessionId,
       runId: run.runId,
       input: run.input,
+      attachment: (id) => parts.attachment(live.sessionId, id),
       model,
       workspace: session.workspace,
       history,
+      ...(compaction && {
+        compact: (wish: CompactionWish) =>
+          compaction.inTurn({ sessionId: live.sessionId, runId: run.runId, model }, wish, run.stop.signal),
+      }),
       ask: (question) => parts.requests.ask(live, run.runId, wellFormedJson(question), run.stop.signal),
     };
   }
@@ -180,7 +246,11 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     await runLog.flushed();
     reached('journal-opened');
 
-    const turn = await turnOf(live, run, session, model);
+    const turn: Turn = {
+      ...(await turnOf(run, live, session, model)),
+      attachments,
+      steer: () => steer(live, run, fence, runLog, committer.done),
+    };
     const end = await work(turn, run, runLog);
     run.agentEnded = end !== STOPPED;
     await runLog.flushed();

@@ -76,7 +76,7 @@ export function createStop(parts: StopParts): Stop {
   /** Each of them is told its one end, and the queue behind them moves. */
   function tellCancelled(sessionId: string, cancelled: readonly Admission[]): void {
     for (const admission of cancelled) {
-      registry.peek(sessionId)?.publishCancelled(admission);
+      registry.peek(sessionId)?.publishUnrun(admission, 'cancelled');
       completions.settle(admission.admission_id);
     }
     if (cancelled.length === 0) return;

@@ -25,6 +25,8 @@ export interface ToolComplete {
   result: string;
   is_error: boolean;
   duration_s: number;
+  /** What the tool changed in a file, as a unified diff. */
+  diff?: string;
 }
 
 export interface RunStart {
@@ -34,6 +36,16 @@ export interface RunStart {
   /** Epoch seconds of the claim: the time of the prompt's row. */
   timestamp: number;
   model: string;
+  attachments?: string[];
+}
+
+/** What a person says to an agent that works: a prompt of its own that became a part of this run. */
+export interface MessageInput {
+  kind: 'steer';
+  admission_id: string;
+  input: string;
+  /** Epoch seconds. */
+  timestamp: number;
   attachments?: string[];
 }
 
@@ -52,9 +64,11 @@ export interface MessageComplete {
 export type RunEvent =
   | { type: 'run.start'; payload: RunStart }
   | { type: 'message.start'; payload: Record<string, never> }
+  | { type: 'message.input'; payload: MessageInput }
   | { type: 'message.delta'; payload: { text: string } }
   | { type: 'reasoning.delta'; payload: { text: string } }
   | { type: 'tool.start'; payload: ToolStart }
+  | { type: 'tool.output'; payload: { tool_id: string; text: string } }
   | { type: 'tool.complete'; payload: ToolComplete }
   | { type: 'todo.updated'; payload: { todos: Todo[] } }
   | { type: 'usage'; payload: Usage }
@@ -70,8 +84,9 @@ export type StampedEvent = RunEvent & { session_id: string; run_id: string; seq:
 export type TerminalState = 'completed' | 'interrupted-by-user' | 'interrupted-by-crash' | 'errored';
 
 /** These are published only after their journal line is on the disk itself (fsync), and later events wait behind them. */
-export const isBoundary = (type: RunEventType): boolean =>
-  type === 'run.start' || type === 'tool.complete' || type === 'message.complete';
+const BOUNDARIES = new Set<RunEventType>(['run.start', 'message.input', 'tool.complete', 'message.complete']);
+
+export const isBoundary = (type: RunEventType): boolean => BOUNDARIES.has(type);
 
 /** The time of a journal line: epoch seconds, to the millisecond. */
 export const journalTime = (now: number): number => Math.round(now * 1000) / 1000;

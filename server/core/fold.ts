@@ -5,7 +5,7 @@
  * An assistant row opens with the first event of a message and closes at the first `tool.complete` after it, at the
  * next `message.start`, or at the end. A tool row follows for each `tool.complete`.
  */
-import type { RunEvent, Todo } from './events.ts';
+import type { MessageInput, RunEvent, Todo } from './events.ts';
 import { isMarkerId } from './ids.ts';
 import { markerRow } from './marker.ts';
 import { promptRow } from './prompt-row.ts';
@@ -25,10 +25,16 @@ export interface ToolView {
   name: string;
   args: unknown;
   preview: string;
+  /** The end of what it put out so far, at most 64 kB; no part of any row. */
+  output?: string;
   result?: string;
   is_error?: boolean;
   duration_s?: number;
+  diff?: string;
 }
+
+/** Characters of a running tool's output that a view has. */
+const MAX_OUTPUT = 64 * 1024;
 
 export type Part =
   | { type: 'text'; text: string }
@@ -52,6 +58,8 @@ export interface Fold {
    * @param at epoch seconds of the event, as its journal line has it
    */
   apply(event: RunEvent, at: number): Message[];
+  /** The rows that a person's words would come behind now: the open one, if it says something, and the one after it. */
+  nextInput(input: MessageInput): Message[];
   /** Takes rows of the run that another store has and these events do not. Only between the last event and the end. */
   adopt(committed: readonly Message[]): void;
   /** Ends the run; returns the rows that this closed, the marker of a dead run last. Called once. */
@@ -81,6 +89,7 @@ export function addUsage(total: Usage | null, step: Usage): Usage {
     cost_usd: sum(total.cost_usd, step.cost_usd),
     context_used: step.context_used ?? total.context_used,
     context_length: step.context_length ?? total.context_length,
+    context_estimated: step.context_used === undefined ? total.context_estimated : step.context_estimated,
   });
 }
 
@@ -126,6 +135,16 @@ export function createFold(runId: string): Fold {
     return [row];
   };
 
+  const inputRow = ({ input, timestamp, attachments }: MessageInput, at: number): Message =>
+    dropUndefined<Message>({
+      id: `${runId}.${at}`,
+      role: 'user',
+      content: input,
+      timestamp,
+      run_id: runId,
+      attachments: attachments?.length ? attachments : undefined,
+    });
+
   const isEmpty = (row: Message): boolean => row.content === '' && !row.reasoning && !row.tool_calls;
 
   const grow = (type: 'text' | 'reasoning', text: string): void => {
@@ -147,6 +166,11 @@ export function createFold(runId: string): Fold {
           const closed: Message[] = open && !isEmpty(open) ? close() : [];
           openRow(at);
           return closed;
+        }
+        case 'message.input': {
+          const closed: Message[] = open && !isEmpty(open) ? close() : [];
+          open = null;
+          return [...closed, push(inputRow(event.payload, next))];
         }
         case 'message.delta': {
           openRow(at).content += event.payload.text;
@@ -172,10 +196,15 @@ export function createFold(runId: string): Fold {
           parts.push({ type: 'tool', tool_id });
           return [];
         }
+        case 'tool.output': {
+          const view = tools.get(event.payload.tool_id);
+          if (view) view.output = ((view.output ?? '') + event.payload.text).slice(-MAX_OUTPUT).toWellFormed();
+          return [];
+        }
         case 'tool.complete': {
-          const { tool_id, name, result, is_error, duration_s } = event.payload;
+          const { tool_id, name, result, is_error, duration_s, diff } = event.payload;
           const view = tools.get(tool_id);
-          if (view) Object.assign(view, { result, is_error, duration_s });
+          if (view) Object.assign(view, { result, is_error, duration_s, ...(diff === undefined ? {} : { diff }) });
           const closed = close();
           const row: Message = {
             id: `${runId}.${next}`,
@@ -205,6 +234,11 @@ export function createFold(runId: string): Fold {
         case 'message.complete':
           return [];
       }
+    },
+
+    nextInput(input) {
+      const said = open && !isEmpty(open) ? [{ ...open }] : [];
+      return [...said, inputRow(input, next + said.length)];
     },
 
     adopt(committed) {

@@ -23,5 +23,8 @@ export function formatSessionId(now: number, suffix: string): string {
 /** Whether a message id is that of a run's marker: `<run id>.m`. */
 export const isMarkerId = (id: string): boolean => id.endsWith('.m');
 
+/** Whether a message id is that of a run's prompt: `<run id>.0`. */
+export const isPromptId = (id: string): boolean => id.endsWith('.0');
+
 /** The run whose prompt has this message id, `<run id>.0`; null for any other row. */
-export const runOfPrompt = (id: string): string | null => (id.endsWith('.0') ? id.slice(0, -2) : null);
+export const runOfPrompt = (id: string): string | null => (isPromptId(id) ? id.slice(0, -2) : null);

@@ -54,6 +54,7 @@ const USAGE_FIELDS = [
   'cost_usd',
   'context_used',
   'context_length',
+  'context_estimated',
 ];
 
 /**

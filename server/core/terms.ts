@@ -50,6 +50,8 @@ export interface Usage {
   /** Tokens of the model's window in use after this step, and the size of that window. */
   context_used?: number;
   context_length?: number;
+  /** The provider counted nothing: `context_used` is our estimate. */
+  context_estimated?: boolean;
 }
 
 /** A tool call as OpenAI-compatible providers and other programs' state databases write it. */

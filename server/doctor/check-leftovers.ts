@@ -93,14 +93,33 @@ function judge({ path, name, kind, size, changedAt }: HomeEntry, now: number): O
   return null;
 }
 
+/** An upload writes under a name that begins with a dot, which no attachment has. */
+const isUnfinishedUpload = ({ name, kind, changedAt }: HomeEntry, now: number): boolean =>
+  kind === 'file' && name.startsWith('.') && TEMPORARY.test(name) && now - changedAt > STALE_S;
+
 /** Attachments stand in a folder of their session. */
-export const checkAttachments: Check = async function* ({ files, view }) {
+export const checkAttachments: Check = async function* ({ files, now, view }) {
   let known = 0;
   let problems = 0;
+  const left = async function* (folder: string): AsyncGenerator<HomeEntry> {
+    for await (const entry of files.list(folder)) if (isUnfinishedUpload(entry, now)) yield entry;
+  };
   for await (const group of inGroups(files.list('attachments'))) {
     const sessions = view?.known(group.map(({ name }) => name));
-    for (const { name, path } of group) {
+    for (const { name, path, kind } of group) {
       known += 1;
+      for await (const entry of kind === 'folder' ? left(path) : []) {
+        problems += 1;
+        yield {
+          severity: 'warn',
+          area: 'attachments',
+          code: 'stale_temporary',
+          message: `${entry.path} was left by an upload that never ended (${sizeText(entry.size)})`,
+          remedy: `start the server, or ${REPAIR}`,
+          path: entry.path,
+          repair: { kind: 'remove_file', path: entry.path },
+        };
+      }
       const about = isSessionId(name) ? (sessions?.get(name) ?? 'unknown') : 'unknown';
       if (!sessions || about === 'session') continue;
       problems += 1;

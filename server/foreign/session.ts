@@ -62,6 +62,7 @@ export function toForeignSession(sidecar: SidecarSummary | null, state: StateSum
       cost_usd: usage.cost_usd ?? null,
       context_used: usage.context_used ?? null,
       context_length: usage.context_length ?? null,
+      context_estimated: usage.context_estimated ?? false,
       flags,
       open: [],
     },

@@ -1,5 +1,6 @@
 /** Which files come with a conversation, and under which names its rows have them here (IM6). */
-import { attachmentName, fileBelow, type SourceFile } from '../../db/files/import-files.ts';
+import { fileBelow, type SourceFile } from '../../db/files/import-files.ts';
+import { attachmentName } from '../core/attachment-names.ts';
 import type { ImportedRow } from './transcript.ts';
 
 export interface AttachmentPlan {

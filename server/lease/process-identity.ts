@@ -77,11 +77,14 @@ function exists(pid: number): boolean {
 
 const system: ProcessTable = { look: process.platform === 'linux' ? linuxProcesses() : otherProcesses, exists };
 
-/** This process. */
-export function ownIdentity(): ProcessIdentity {
-  const seen = system.look(process.pid);
-  return { pid: process.pid, start: typeof seen === 'object' ? seen.start : null };
+/** Which process has a pid now. */
+export function identityOf(pid: number): ProcessIdentity {
+  const seen = system.look(pid);
+  return { pid, start: typeof seen === 'object' ? seen.start : null };
 }
+
+/** This process. */
+export const ownIdentity = (): ProcessIdentity => identityOf(process.pid);
 
 /** Whether a recorded process of this system still lives. */
 export const isAlive = createIsAlive(system);

@@ -12,7 +12,14 @@ import { type Cursor, formatCursor, parseCursor } from '../core/cursor.ts';
 import { envelopeOfLine } from '../core/events.ts';
 import type { Admission } from '../core/terms.ts';
 import { type LiveEvent, plainLiveEvent, replayedLiveEvent } from './live-event.ts';
-import { type Attachment, cancelledCompletion, type LiveSession, type Position, pendingRun } from './live-session.ts';
+import {
+  type Attachment,
+  type LiveSession,
+  type Position,
+  pendingRun,
+  type UnrunOutcome,
+  unrunCompletion,
+} from './live-session.ts';
 import type { LiveRegistry } from './registry.ts';
 import { runViewOf } from './run-view.ts';
 import type { Subscriber } from './subscriber.ts';
@@ -55,7 +62,7 @@ type CaughtUp = 'live' | 'told' | 'ended' | 'lost' | 'deleted';
 type Resolved =
   | { kind: 'at'; position: Position }
   | { kind: 'waiting'; runId: string }
-  | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' | 'edited' };
+  | { kind: 'reset'; reason: 'malformed' | 'foreign' | 'ahead' | 'too_old' | 'cancelled' | 'steered' | 'edited' };
 
 export function createAttach(parts: AttachParts) {
   const { admissions, journals, registry, epoch, describe, takenBack, whyStuck } = parts;
@@ -68,7 +75,8 @@ export function createAttach(parts: AttachParts) {
     const admission = await admissions.byRun(live.sessionId, cursor.runId);
     if (!admission) return { kind: 'reset', reason: 'foreign' };
     if (admission.generation === null) {
-      if (admission.status !== 'queued') return { kind: 'reset', reason: 'cancelled' };
+      const unrun = unrunOf(admission);
+      if (unrun) return { kind: 'reset', reason: RESET_OF[unrun] };
       return cursor.seq === 0 ? { kind: 'waiting', runId: cursor.runId } : { kind: 'reset', reason: 'ahead' };
     }
     // What this reader had seen is no longer part of the conversation.
@@ -258,7 +266,8 @@ export function createAttach(parts: AttachParts) {
     goLive(attachment, null);
     const now = await admissions.byRun(live.sessionId, runId);
     if (!now) return 'deleted';
-    if (now.outcome === 'cancelled') attachment.onCancelled();
+    const unrun = unrunOf(now);
+    if (unrun) attachment.onUnrun(unrun);
     if (now.status === 'queued' && attachment.only !== null) {
       const reason = await whyStuck(live.sessionId);
       // Told only while it waits: its run may have begun since.
@@ -295,12 +304,12 @@ export function createAttach(parts: AttachParts) {
         attachment.stale = true;
         if (attachment.live) bringUpToDate(live, attachment, 'live').catch(endEarly);
       },
-      onCancelled() {
+      onUnrun(outcome) {
         if (cancelled) return;
         cancelled = true;
-        if (only !== undefined) return finish(cancelledCompletion(sessionId, only.admissionId, only.runId));
+        if (only !== undefined) return finish(unrunCompletion(sessionId, only.admissionId, only.runId, outcome));
         attachment.live = false;
-        snapshot(live, attachment, 'cancelled').catch(endEarly);
+        snapshot(live, attachment, RESET_OF[outcome]).catch(endEarly);
       },
       onStuck(reason) {
         if (only !== undefined) finish(pendingRun(sessionId, only.runId, only.admissionId, reason));
@@ -375,6 +384,13 @@ export function createAttach(parts: AttachParts) {
     return waitFor(live, attachment, resolved.runId);
   }
 }
+
+/** What a reader of a prompt that had no run of its own is told. */
+const RESET_OF = { cancelled: 'cancelled', completed: 'steered' } as const;
+
+/** How a prompt ended that had no run of its own; null for every other. */
+const unrunOf = ({ status, generation, outcome }: Admission): UnrunOutcome | null =>
+  status !== 'terminal' || generation !== null ? null : outcome === 'cancelled' ? 'cancelled' : 'completed';
 
 const runAdmission = (run: { runId: string; generation: number }) => ({
   run_id: run.runId,

@@ -8,6 +8,7 @@
 import type { Draft } from '../authority/admit.ts';
 import { formatSessionId } from '../core/ids.ts';
 import { AppError } from '../errors.ts';
+import { createSessionLock } from '../sessions/session-lock.ts';
 import type { Attach } from './attach.ts';
 import type { EventWindow, EventWindows } from './event-window.ts';
 import { type LiveEvent, plainLiveEvent } from './live-event.ts';
@@ -67,15 +68,20 @@ export interface GatewaySessionsParts {
 }
 
 export interface GatewaySessions {
-  /** A new session without a row. With a key: the same session for five minutes, as long as it is held. */
-  create(draft: Draft, options: { key: string | null; closeOnDisconnect: boolean }): Promise<GatewaySession>;
+  /** A new session without a row. */
+  create(draft: Draft, options?: OpenOptions): Promise<GatewaySession>;
   /** Holds a stored session, or the draft of that id. The caller has made sure that it may be read here. */
-  open(sessionId: string, options?: { closeOnDisconnect?: boolean }): Promise<GatewaySession>;
-  /** @throws AppError runtime_not_live */
+  open(sessionId: string, options?: OpenOptions): Promise<GatewaySession>;
+  /** What was made with this key in the last five minutes, as long as it is held. */
+  byKey(key: string): GatewaySession | null;
+  /** Somebody works with it. @throws AppError runtime_not_live */
   get(runtimeId: string): GatewaySession;
+  find(runtimeId: string): GatewaySession | null;
   bySession(sessionId: string): GatewaySession | null;
   /** In the order in which they came. */
   list(): GatewaySession[];
+  /** One after the other while it has no row: its fields are not changed while its first prompt stores them. */
+  inTurn<T>(session: GatewaySession, work: () => Promise<T>): Promise<T>;
   /** While this works somebody is about to join: that nobody is attached is then no reason to give it back. */
   keptDuring<T>(session: GatewaySession, work: () => Promise<T>): Promise<T>;
   /** From now on the client gets the session's events. Nobody is displaced. */
@@ -90,13 +96,20 @@ export interface GatewaySessions {
   stop(): void;
 }
 
+export interface OpenOptions {
+  /** It is given back as soon as its last client has left. Not for one that is held already. */
+  closeOnDisconnect?: boolean;
+  /** `byKey` finds it by this. */
+  key?: string | null;
+}
+
 interface Held extends GatewaySession {
   readonly clients: Set<GatewayClient>;
   /** Resolves when its events are numbered; rejects when that could not begin. */
   ready: Promise<void>;
   readonly feed: Subscriber;
   readonly release: () => void;
-  closeOnDisconnect: boolean;
+  readonly closeOnDisconnect: boolean;
   /** How many are about to join. */
   kept: number;
   grace: NodeJS.Timeout | null;
@@ -113,13 +126,18 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
   const byRuntime = new Map<string, Held>();
   const connections = new Set<GatewayClient>();
   const keys = new Map<string, { held: Held; at: number }>();
+  const drafts = createSessionLock();
   let sweeping: NodeJS.Timeout | null = null;
   let stopped = false;
 
   const isHeld = (session: GatewaySession): boolean => byRuntime.has(session.runtimeId);
   const isWorking = ({ live, sessionId }: GatewaySession): boolean => live.run !== null || parts.works(sessionId);
 
-  function hold(sessionId: string, draft: Draft | null, closeOnDisconnect: boolean): Held {
+  function hold(
+    sessionId: string,
+    draft: Draft | null,
+    { closeOnDisconnect = false, key = null }: OpenOptions = {},
+  ): Held {
     const runtimeId = parts.newRuntimeId();
     const at = now();
     const live = registry.open(sessionId);
@@ -147,8 +165,9 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
     };
     held.set(sessionId, session);
     byRuntime.set(runtimeId, session);
+    if (key !== null) keys.set(key, { held: session, at });
     session.ready = parts.attach({ sessionId, subscriber: session.feed, cursor: null, from: draft ? 'draft' : 'now' });
-    sweeping ??= setInterval(sweep, SWEEP_EVERY_S * 1000).unref();
+    if (!stopped) sweeping ??= setInterval(sweep, SWEEP_EVERY_S * 1000).unref();
     // Whoever opens it cannot join before that.
     const free = (): void => {
       session.kept -= 1;
@@ -162,6 +181,7 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
   function deliver(session: Held, events: readonly LiveEvent[]): void {
     if (!isHeld(session)) return;
     session.lastActive = now();
+    session.draft = null; // Of what is not stored nothing is told.
     const numbered = events.map((event) => session.window.stamp(event));
     const asked = events.filter((event) => event.type === 'request.open').map(requestOf);
     for (const client of session.clients) {
@@ -175,9 +195,9 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
   function failed(session: Held): void {
     if (!isHeld(session)) return;
     log.warn({ session_id: session.sessionId }, 'the events of a session could not be followed');
-    const { clients } = session;
+    const clients = [...session.clients];
     endQuietly(session, 'closed');
-    for (const client of [...clients]) client.subscriber.close('shutdown');
+    for (const client of clients) client.subscriber.close('shutdown');
   }
 
   function endQuietly(session: GatewaySession, reason: ReclaimReason): void {
@@ -274,25 +294,27 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
   }
 
   return {
-    async create(draft, { key, closeOnDisconnect }) {
-      const made = key === null ? undefined : keys.get(key);
-      if (made && made.at >= now() - KEY_LIFE_S && isHeld(made.held)) return made.held;
+    async create(draft, options) {
       makeRoom();
       let sessionId = formatSessionId(now(), parts.newIdSuffix());
       while (registry.peek(sessionId)) sessionId = formatSessionId(now(), parts.newIdSuffix());
-      const session = hold(sessionId, draft, closeOnDisconnect);
-      if (key !== null) keys.set(key, { held: session, at: now() });
+      const session = hold(sessionId, draft, options);
       return (await whenReady(session)) ?? session;
     },
 
-    async open(sessionId, { closeOnDisconnect = false } = {}) {
+    async open(sessionId, options) {
       for (;;) {
         const known = held.get(sessionId);
         if (!known) makeRoom();
-        const session = known ?? hold(sessionId, null, closeOnDisconnect);
+        const session = known ?? hold(sessionId, null, options);
         const ready = await whenReady(session);
         if (ready) return ready;
       }
+    },
+
+    byKey(key) {
+      const made = keys.get(key);
+      return made && made.at >= now() - KEY_LIFE_S ? made.held : null;
     },
 
     get(runtimeId) {
@@ -302,8 +324,10 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
       return session;
     },
 
+    find: (runtimeId) => byRuntime.get(runtimeId) ?? null,
     bySession: (sessionId) => held.get(sessionId) ?? null,
     list: () => [...held.values()],
+    inTurn: (session, work) => (session.draft === null ? work() : drafts(session.sessionId, work)),
 
     async keptDuring(session, work) {
       const one = byRuntime.get(session.runtimeId);
@@ -332,8 +356,8 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
     disconnected(client) {
       connections.delete(client);
       for (const session of [...held.values()]) {
-        if (!session.clients.delete(client) || session.clients.size > 0) continue;
-        if (session.closeOnDisconnect) endQuietly(session, 'closed');
+        if (!session.clients.delete(client) || session.clients.size > 0 || stopped) continue;
+        if (session.closeOnDisconnect && session.kept === 0) endQuietly(session, 'closed');
         else waitForClients(session);
       }
     },

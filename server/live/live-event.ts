@@ -20,7 +20,8 @@ export interface LiveEvent {
   readonly encoded: Map<string, string>;
 }
 
-const isDelta = (type: string): boolean => type === 'message.delta' || type === 'reasoning.delta';
+const DELTAS = new Set(['message.delta', 'reasoning.delta', 'tool.output']);
+const isDelta = (type: string): boolean => DELTAS.has(type);
 
 /** A run event as it was written to the journal. */
 export function runLiveEvent(event: StampedEvent, json: string = serialiseEnvelope(event)): LiveEvent {
@@ -84,4 +85,10 @@ export function mergeDeltas(deltas: readonly LiveEvent[]): LiveEvent {
 
 /** Whether `mergeDeltas` may join these. */
 export const canMerge = (first: LiveEvent, second: LiveEvent): boolean =>
-  first.mergeable && second.mergeable && first.type === second.type && first.place?.runId === second.place?.runId;
+  first.mergeable &&
+  second.mergeable &&
+  first.type === second.type &&
+  first.place?.runId === second.place?.runId &&
+  (first.type !== 'tool.output' || toolOf(first) === toolOf(second));
+
+const toolOf = (event: LiveEvent): string => JSON.parse(event.json).payload.tool_id;

@@ -46,14 +46,14 @@ export interface Attachment {
   live: boolean;
   /** A session event passed while it caught up. */
   missedInfo: boolean;
-  /** Ends of cancelled prompts that passed while it caught up: no journal has them. */
+  /** Ends of prompts that never ran, which passed while it caught up: no journal has them. */
   readonly missedEnds: LiveEvent[];
   /** An edit took back what it may have been shown. */
   stale: boolean;
   /** An edit was made: it must be told anew where it stands. */
   onEdited(): void;
-  /** The prompt that it waits for was cancelled: it must be told anew where it stands. */
-  onCancelled(): void;
+  /** The prompt that it waits for has ended without a run of its own: it must be told anew where it stands. */
+  onUnrun(outcome: UnrunOutcome): void;
   /** What it waits for does not come for now: a reader of one run ends with the reason. */
   onStuck(reason: string): void;
   /** There are runs, up to and with this generation, that it was not given: another process ran them. */
@@ -102,8 +102,8 @@ export interface LiveSession {
   abandonRun(runId: string): void;
   /** The queue does not move for now: ends those who wait for one prompt in it, with the reason. */
   endWaiting(reason: string): void;
-  /** The one completion of a prompt that was cancelled while it waited (CL5). */
-  publishCancelled(admission: { admission_id: string; run_id: string }): void;
+  /** The one completion of a prompt that ended without a run of its own (CL5). */
+  publishUnrun(admission: { admission_id: string; run_id: string }, outcome: UnrunOutcome): void;
 }
 
 export function createLiveSession(sessionId: string, runtimeId: string): LiveSession {
@@ -188,8 +188,8 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
       }
     },
 
-    publishCancelled({ admission_id, run_id }) {
-      const event = cancelledCompletion(sessionId, admission_id, run_id);
+    publishUnrun({ admission_id, run_id }, outcome) {
+      const event = unrunCompletion(sessionId, admission_id, run_id, outcome);
       for (const attachment of [...attachments]) {
         if (!attachment.live) {
           attachment.missedInfo = true;
@@ -197,7 +197,7 @@ export function createLiveSession(sessionId: string, runtimeId: string): LiveSes
           continue;
         }
         if (attachment.only === null) attachment.subscriber.offer([event]);
-        if (attachment.only === run_id || attachment.skipUntil === run_id) attachment.onCancelled();
+        if (attachment.only === run_id || attachment.skipUntil === run_id) attachment.onUnrun(outcome);
       }
     },
   };
@@ -216,8 +216,16 @@ export function pendingRun(sessionId: string, runId: string, admissionId: string
   return plainLiveEvent('run.pending', sessionId, { admission_id: admissionId, reason }, place);
 }
 
+/** How a prompt can end that had no run of its own: cancelled, or as a part of the turn that ran then. */
+export type UnrunOutcome = 'cancelled' | 'completed';
+
 /** `message.complete` of a prompt that never ran: its own identity, no place in any run, hence no id. */
-export function cancelledCompletion(sessionId: string, admissionId: string, runId: string): LiveEvent {
-  const payload = completionOf({ admissionId, outcome: 'cancelled', rows: [], usage: null });
+export function unrunCompletion(
+  sessionId: string,
+  admissionId: string,
+  runId: string,
+  outcome: UnrunOutcome,
+): LiveEvent {
+  const payload = completionOf({ admissionId, outcome, rows: [], usage: null });
   return plainLiveEvent('message.complete', sessionId, payload, { run_id: runId, admission_id: admissionId });
 }

@@ -58,8 +58,12 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
       const request: OpenRequest = { id: newId(), run_id: runId, kind, params, created_at: now() };
       return new Promise((resolve) => {
         const withdraw = () => settle({ kind: 'withdrawn' }, 'interrupted');
-        const begin = () =>
-          timeoutS > 0 ? setTimeout(() => settle({ kind: 'timeout' }, 'timeout'), timeoutS * 1000) : null;
+        const locked: Waiting['locked'] = {};
+        const timeOut = () => {
+          const answers = Object.keys(locked).length > 0 ? { answers: locked } : {};
+          settle({ kind: 'timeout', ...answers }, 'timeout');
+        };
+        const begin = () => (timeoutS > 0 ? setTimeout(timeOut, timeoutS * 1000) : null);
         let timer = begin();
         let isSeen = false;
         const settle = (answer: Answer, reason: string): void => {
@@ -77,7 +81,7 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
           if (timer) clearTimeout(timer);
           timer = begin();
         };
-        waiting.set(request.id, { question, locked: {}, settle, seen });
+        waiting.set(request.id, { question, locked, settle, seen });
         live.requests.set(request.id, request);
         signal.addEventListener('abort', withdraw);
         live.publish(plainLiveEvent('request.open', live.sessionId, request));

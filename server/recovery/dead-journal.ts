@@ -4,7 +4,7 @@ import type { DeadJournal } from '../core/dead-turn.ts';
 import type { MessageComplete } from '../core/events.ts';
 import { createFold, type FoldEnd } from '../core/fold.ts';
 import { foldForeign } from '../core/foreign-journal/fold-foreign.ts';
-import { isRunId } from '../core/ids.ts';
+import { isPromptId, isRunId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
 import type { Message } from '../core/terms.ts';
 
@@ -37,7 +37,7 @@ async function ofOurs(journals: Reading, sessionId: string, runId: string): Prom
   const last = read.records.at(-1)?.event;
   const ended = last?.type === 'message.complete' ? last : null;
   fold.end(ended ? endOf(ended.payload) : { kind: 'dead', cause: 'lost_bookkeeping' }, ended?.created_at ?? 0);
-  const rows = fold.rows().filter((row): row is Message => row.role !== 'user' && !isMarker(row));
+  const rows = fold.rows().filter((row): row is Message => !isPromptId(row.id) && !isMarker(row));
   // What recovery itself wrote for a journal that was not there is no journal.
   const isStub = ended?.payload.cause !== undefined && rows.length === 0;
   if (isStub) return { ...NOTHING, state: 'empty' };

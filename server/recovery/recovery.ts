@@ -10,6 +10,7 @@ import type { OpenRow, SessionRow, Stores } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
 import { journalTime, type MessageComplete, type StampedEvent } from '../core/events.ts';
 import { createFold, type Fold } from '../core/fold.ts';
+import { isPromptId } from '../core/ids.ts';
 import type { Retry } from '../core/retry-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../core/terms.ts';
 import type { Leases } from '../lease/leases.ts';
@@ -152,7 +153,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
 
   async function committedRows({ session_id, run_id }: Admission): Promise<Message[]> {
     const rows = await stores.messages.list(session_id);
-    return rows.filter((row) => row.run_id === run_id && row.role !== 'user');
+    return rows.filter((row) => row.run_id === run_id && !isPromptId(row.id));
   }
 
   /** Ends the journal of a dead run: a torn tail is copied aside and cut, then the terminal event follows. */

@@ -8,6 +8,7 @@ export interface ProviderSection {
   default?: string;
   context_length?: number;
   price?: Price;
+  images?: boolean;
   models?: readonly string[];
 }
 
@@ -31,7 +32,7 @@ export function configuredProviders({ model, providers, apiKey, providerKeys }: 
 }
 
 function toProvider(name: string, section: ProviderSection, apiKey: string | null): ProviderConfig {
-  const { kind, base_url, default: defaultModel, context_length, price, models } = section;
+  const { kind, base_url, default: defaultModel, context_length, price, images, models } = section;
   return {
     name,
     kind,
@@ -39,6 +40,7 @@ function toProvider(name: string, section: ProviderSection, apiKey: string | nul
     apiKey,
     defaultModel: defaultModel ?? null,
     contextLength: context_length ?? null,
+    ...(images === undefined ? {} : { images }),
     ...(models ? { models } : {}),
     ...(price ? { price } : {}),
   };

@@ -16,6 +16,8 @@ export interface ProviderConfig {
   defaultModel: string | null;
   /** Tokens of the models' window, where it is known. */
   contextLength: number | null;
+  /** Whether its models may be sent images; they may where nothing is said. */
+  images?: boolean;
   /** Models that it serves besides those that it lists. */
   models?: readonly string[];
   price?: Price;

@@ -23,21 +23,74 @@ export interface Turn {
   runId: string;
   /** The prompt. */
   input: string;
+  /** Ids of the prompt's attachments; rows of the history have theirs. */
+  attachments: readonly string[];
+  /** A file that the session was given; null when it is not there (any more). */
+  attachment(id: string): Promise<TurnAttachment | null>;
   /** The session's model, `<provider>/<model>` or `builtin`. */
   model: string;
   /** Absolute path of the session's workspace, or null when it has none. */
   workspace: string | null;
-  /** The transcript before this prompt, oldest first: what the person sees, markers and failed turns included. */
+  /**
+   * The transcript before this prompt, oldest first: what the person sees, markers and failed turns included. Where it was
+   * compacted, a summary stands for its beginning.
+   */
   history: readonly Message[];
   /**
    * Asks the person something and waits. Resolves with the answer, or with why there is none.
    * Never rejects; ends with `withdrawn` when the turn is interrupted.
    */
   ask(question: Question): Promise<Answer>;
+  /**
+   * What the person has said meanwhile to this turn, oldest first, each once; to be asked between two steps, when no tool
+   * runs, and before the turn ends. What is returned is part of the turn: it must be heeded. Empty when there is nothing.
+   */
+  steer(): Promise<Said[]>;
+  /**
+   * Has older turns of the history summarised, for this turn and those after it. Resolves with the history as it is then, or
+   * null when there is nothing to be summarised or it could not be: whoever asks can go on without. Never rejects, and gives
+   * up when the turn is interrupted. Absent where nobody keeps summaries.
+   */
+  compact?(wish: CompactionWish): Promise<readonly Message[] | null>;
+}
+
+export interface CompactionWish {
+  /** Tokens of the last turns that may stay as they are. */
+  keepTokens: number;
+  /** Tokens of one request for a summary at most; null where the model's window says it. */
+  most: number | null;
+  /** Whether the turn cannot go on as it is: then one that has just failed is tried again. */
+  urgent: boolean;
+}
+
+/** A file that a person gave to the session. */
+export interface TurnAttachment {
+  name: string;
+  /** By its bytes. */
+  mime: string;
+  /** Bytes. */
+  size: number;
+  /** Its first bytes: all of them, if there are no more than `limit`. */
+  read(limit: number): Promise<Uint8Array>;
+}
+
+/** Words of a person in the middle of a turn. */
+export interface Said {
+  text: string;
+  attachments: string[];
 }
 
 export type Question =
-  | { kind: 'approval'; tool_name: string; command: string; description: string; choices: ApprovalChoice[] }
+  | {
+      kind: 'approval';
+      tool_name: string;
+      /** What would be done, secrets hidden. */
+      command: string;
+      description: string;
+      choices: ApprovalChoice[];
+      /** What `always` would allow from then on (core/approval-rules.ts). */
+      pattern?: string;
+    }
   | { kind: 'clarify'; questions: { qid: string; question: string; choices?: string[]; multi_select?: boolean }[] };
 
 export type ApprovalChoice = 'once' | 'session' | 'always' | 'deny';
@@ -45,11 +98,12 @@ export type ApprovalChoice = 'once' | 'session' | 'always' | 'deny';
 export type Answer =
   | { kind: 'choice'; choice: ApprovalChoice }
   | { kind: 'answers'; answers: Record<string, string | null> }
-  | { kind: 'timeout' }
+  /** `answers`: those of several questions that were answered until then. */
+  | { kind: 'timeout'; answers?: Record<string, string | null> }
   | { kind: 'withdrawn' };
 
-/** What a runner may yield: run events but the first and the last, which the authority writes. */
-export type RunnerEvent = Exclude<RunEvent, { type: 'run.start' } | { type: 'message.complete' }>;
+/** What a runner may yield: run events but the first, the last and what the person says, which the authority writes. */
+export type RunnerEvent = Exclude<RunEvent, { type: 'run.start' | 'message.input' | 'message.complete' }>;
 
 /** How a turn ended, as its runner saw it. */
 export type RunnerEnd = { kind: 'completed' } | { kind: 'failed'; error: TurnError };

@@ -51,6 +51,9 @@ export function fileName(title: string | null, extension: string): string {
   return `${short || 'session'}.${extension}`;
 }
 
+/** `Content-Disposition` of what may be shown in place. */
+export const inline = (name: string): string => attachment(name).replace(/^attachment/, 'inline');
+
 /** `Content-Disposition` of a download, with the name in both forms of RFC 6266 (the second one by RFC 8187). */
 export function attachment(name: string): string {
   const ascii = name

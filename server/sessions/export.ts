@@ -26,7 +26,22 @@ export type Export = (sessionId: string, format: ExportFormat) => Promise<Export
 const TYPES = { json: 'application/json', md: 'text/markdown', html: 'text/html' } as const;
 const WRITERS = { json: writeDocument, md: toMarkdown, html: toHtml } as const;
 
-export function createExport({ readSettled }: { readSettled: ReadSettled }): Export {
+export interface ExportParts {
+  readSettled: ReadSettled;
+  /** Names of a session's attachments by their ids. */
+  attachmentNames(sessionId: string): Promise<Map<string, string>>;
+}
+
+export function createExport({ readSettled, attachmentNames }: ExportParts): Export {
+  /** The files stay here, and their ids mean nothing elsewhere: a document has their names. */
+  async function withNames(sessionId: string, messages: Message[]): Promise<Message[]> {
+    if (!messages.some(({ attachments }) => attachments)) return messages;
+    const names = await attachmentNames(sessionId);
+    return messages.map((message) =>
+      message.attachments ? { ...message, attachments: message.attachments.map((id) => names.get(id) ?? id) } : message,
+    );
+  }
+
   return async (sessionId, format) => {
     const { session, rows } = await readSettled(sessionId);
     const head: DocumentSession = {
@@ -36,7 +51,7 @@ export function createExport({ readSettled }: { readSettled: ReadSettled }): Exp
       created_at: session.created_at,
       usage: usageOf(session),
     };
-    const messages = rows.map(messageOf);
+    const messages = await withNames(sessionId, rows.map(messageOf));
     return {
       contentType: `${TYPES[format]}; charset=utf-8`,
       disposition: attachment(fileName(session.title, format)),

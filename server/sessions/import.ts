@@ -6,7 +6,7 @@ import { type DocumentSession, documentMessage } from '../core/session-document.
 import type { Message } from '../core/terms.ts';
 import { isDeeperThan, wellFormedJson } from '../core/text.ts';
 import { AppError } from '../errors.ts';
-import type { MakeCopy } from './copies.ts';
+import type { Copy, MakeCopy } from './copies.ts';
 import type { SessionView } from './view.ts';
 
 /** A document whose shape was checked; whoever wrote it by hand may leave out most of its session. */
@@ -30,7 +30,7 @@ export function createImport({ makeCopy }: { makeCopy: MakeCopy }): Import {
     const rows = document.messages.map(wellFormedJson).map(shown);
     checkIds(rows);
     const named = title !== null && title.trim() !== '';
-    return makeCopy({
+    const copy: Copy = {
       parent_session_id: null,
       title: named ? title : null,
       title_source: named ? (title_source ?? 'user') : null,
@@ -42,7 +42,8 @@ export function createImport({ makeCopy }: { makeCopy: MakeCopy }): Import {
       created_at: created_at ?? null,
       usage: usage ?? null,
       rows,
-    });
+    };
+    return makeCopy(copy, null);
   };
 }
 

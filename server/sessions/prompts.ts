@@ -6,7 +6,7 @@ import { completionOf } from '../core/completion.ts';
 import type { Admission, Message } from '../core/terms.ts';
 import { AppError } from '../errors.ts';
 import { type LiveEvent, plainLiveEvent } from '../live/live-event.ts';
-import { cancelledCompletion } from '../live/live-session.ts';
+import { unrunCompletion } from '../live/live-session.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import { type AdmissionView, toAdmissionView } from './admission-view.ts';
 import type { Sessions } from './sessions.ts';
@@ -133,8 +133,10 @@ export function createPrompts(parts: PromptsParts): Prompts {
     async completion(sessionId, admissionId) {
       const admission = await stores.admissions.get(sessionId, admissionId);
       if (admission?.status !== 'terminal' || admission.outcome === null) return null;
-      const { run_id, outcome, error } = admission;
-      if (outcome === 'cancelled') return cancelledCompletion(sessionId, admissionId, run_id);
+      const { run_id, outcome, error, generation } = admission;
+      if (generation === null) {
+        return unrunCompletion(sessionId, admissionId, run_id, outcome === 'cancelled' ? 'cancelled' : 'completed');
+      }
       const json = await finalMessage(admission);
       const rows = json === null ? [] : [JSON.parse(json) as Message];
       const payload = completionOf({ admissionId, outcome, rows, usage: rows[0]?.usage ?? null, error });

@@ -1,7 +1,7 @@
 /** A new session that begins with a conversation which a client has brought. */
 import type { Message, MessageRole } from '../core/terms.ts';
 import { wellFormed } from '../core/text.ts';
-import type { MakeCopy } from './copies.ts';
+import type { Copy, MakeCopy } from './copies.ts';
 
 export interface SeedRow {
   role: Exclude<MessageRole, 'tool'>;
@@ -34,7 +34,7 @@ export function createSeed({ makeCopy, now, newRunId }: SeedParts): Seed {
         timestamp,
       }),
     );
-    const made = await makeCopy({
+    const copy: Copy = {
       parent_session_id: null,
       title,
       title_source: title === null ? null : 'user',
@@ -45,7 +45,7 @@ export function createSeed({ makeCopy, now, newRunId }: SeedParts): Seed {
       created_at: null,
       usage: null,
       rows: messages,
-    });
-    return made.session_id;
+    };
+    return (await makeCopy(copy, null)).session_id;
   };
 }

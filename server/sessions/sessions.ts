@@ -2,6 +2,7 @@
  * Sessions as their users see them: create, read, list, change, delete. Every read first resolves what a dead process
  * left, so that the first read after a restart is already right (RE2).
  */
+import type { AttachmentStore } from '../../db/files/attachment-store.ts';
 import type { JournalStore } from '../../db/files/journal.ts';
 import type { SidecarStore } from '../../db/files/sidecar-store.ts';
 import { storageTroubleKind } from '../../db/storage-trouble.ts';
@@ -29,6 +30,7 @@ export interface SessionsParts {
   stores: Pick<Stores, 'sessions' | 'admissions' | 'messages'>;
   sidecars: SidecarStore;
   journals: JournalStore;
+  attachments: Pick<AttachmentStore, 'list' | 'removeAll'>;
   transcripts: Transcripts;
   registry: LiveRegistry;
   recovery: Recovery;
@@ -155,6 +157,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     transcripts.forget(sessionId);
     await parts.sidecars.remove(sessionId);
     await parts.journals.removeAll(sessionId);
+    await parts.attachments.removeAll(sessionId);
     await stores.sessions.filesRemoved(sessionId);
   }
 
@@ -209,8 +212,12 @@ export function createSessions(parts: SessionsParts): Sessions {
     async remove(sessionId, stop) {
       const { generation } = await row(sessionId);
       // With `stop` prompts may still come in while it stops: a few rounds, then the refusal says so.
-      // A session that never ran has a file only where another program made one; with `stop` it may run meanwhile.
-      const hasFiles = stop || generation > 0 || (await parts.sidecars.identity(sessionId)) !== null;
+      // A session that never ran has files only where somebody gave it some; with `stop` it may run meanwhile.
+      const hasFiles =
+        stop ||
+        generation > 0 ||
+        (await parts.sidecars.identity(sessionId)) !== null ||
+        (await parts.attachments.list(sessionId)).length > 0;
       for (let rounds = stop ? 10 : 1; ; rounds -= 1) {
         if (stop) {
           await parts.letGo(sessionId);
@@ -226,7 +233,9 @@ export function createSessions(parts: SessionsParts): Sessions {
         if (outcome === 'not_found') throw new AppError('session_not_found');
         if (rounds <= 1) throw new AppError('session_live');
       }
-      if (hasFiles) await parts.lock(sessionId, () => removeFiles(sessionId));
+      // A file may have come in since it was looked for. Whoever brings one now sees that the session is gone (AT6).
+      const remove = hasFiles ? removeFiles : parts.attachments.removeAll;
+      await parts.lock(sessionId, () => remove(sessionId));
       registry.peek(sessionId)?.publish(plainLiveEvent('session.deleted', sessionId, {}));
       registry.publishList(sessionId, 'deleted');
     },

@@ -22,7 +22,7 @@ import {
 import { type Tail, toSidecar } from '../../db/files/sidecar-text.ts';
 import { StorageTrouble } from '../../db/storage-trouble.ts';
 import type { Healing, SessionRow, StateIndex, Stores } from '../../db/stores.ts';
-import { isMarkerId } from '../core/ids.ts';
+import { isMarkerId, isPromptId } from '../core/ids.ts';
 import { isMarker } from '../core/marker.ts';
 import { type Retry, retryField } from '../core/retry-rules.ts';
 import type { Message } from '../core/terms.ts';
@@ -442,6 +442,6 @@ const isFileOf = (found: Sidecar<FoundRow> | null, { rows, sidecarBehind }: Asse
 /** Hides what the live run has said: readers have it from its events, and would see it twice. */
 function withoutOutputOf(runId: string | null, rows: readonly SidecarRow[]): readonly SidecarRow[] {
   if (runId === null) return rows;
-  const end = rows.findLastIndex((row) => row.runId !== runId || row.role === 'user') + 1;
+  const end = rows.findLastIndex((row) => row.runId !== runId || isPromptId(row.id)) + 1;
   return end === rows.length ? rows : rows.slice(0, end);
 }

@@ -74,5 +74,6 @@ export function usageOf(row: SessionRow): Usage {
   if (row.cost_usd !== null) usage.cost_usd = row.cost_usd;
   if (row.context_used !== null) usage.context_used = row.context_used;
   if (row.context_length !== null) usage.context_length = row.context_length;
+  if (row.context_used !== null && row.context_estimated) usage.context_estimated = true;
   return usage;
 }

@@ -2,9 +2,18 @@
  * Reading the arguments of a tool call, which may be anything: a model wrote them. Owns the words of the refusals.
  */
 
-/** `text`: a string that is not empty; `count`: an integer from 1, also as digits in a string. `?`: may be absent or null. */
-type Kind = 'text' | 'text?' | 'count?';
-type Value<K extends Kind> = K extends 'text' ? string : K extends 'text?' ? string | undefined : number | undefined;
+/**
+ * `text`: a string that is not empty; `content`: any string; `count`: an integer from 1, also as digits in a string;
+ * `flag`: true or false, also as a word. `?`: may be absent or null.
+ */
+type Kind = 'text' | 'text?' | 'content' | 'count?' | 'flag?';
+type Value<K extends Kind> = K extends 'text' | 'content'
+  ? string
+  : K extends 'text?'
+    ? string | undefined
+    : K extends 'flag?'
+      ? boolean | undefined
+      : number | undefined;
 
 export type Arguments<S extends Record<string, Kind>> =
   | { ok: true; values: { [Name in keyof S]: Value<S[Name]> } }
@@ -18,13 +27,18 @@ export function readArguments<S extends Record<string, Kind>>(args: unknown, sha
   for (const [name, kind] of Object.entries(shape)) {
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined || value === null) {
-      if (kind === 'text') return { ok: false, problem: `The argument "${name}" is missing.` };
+      if (!kind.endsWith('?')) return { ok: false, problem: `The argument "${name}" is missing.` };
     } else if (kind === 'count?') {
       const count = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
       if (!Number.isSafeInteger(count) || (count as number) < 1) {
         return { ok: false, problem: `The argument "${name}" must be a whole number from 1.` };
       }
       values[name] = count;
+    } else if (kind === 'flag?') {
+      if (![true, false, 'true', 'false'].includes(value as boolean | string)) {
+        return { ok: false, problem: `The argument "${name}" must be true or false.` };
+      }
+      values[name] = value === true || value === 'true';
     } else {
       if (typeof value !== 'string') return { ok: false, problem: `The argument "${name}" must be a string.` };
       if (kind === 'text' && value === '') return { ok: false, problem: `The argument "${name}" is empty.` };

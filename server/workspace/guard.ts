@@ -19,7 +19,16 @@ export type PathProblem =
   | 'missing'
   | 'not_a_file'
   | 'not_a_directory'
+  /** Of a file to be written: something on its way is no folder. */
+  | 'bad_parent'
   | 'unreadable'
+  | 'unwritable'
+  | 'no_room'
+  /** Its folder is not where it was when it was opened. */
+  | 'moved'
+  /** Somebody else wrote it between the reading and the writing of an edit. */
+  | 'changed'
+  | 'too_large'
   | 'aborted';
 
 export type Refused = { ok: false; problem: PathProblem };
@@ -37,9 +46,9 @@ export interface Opened {
 }
 
 /** Longest path that Linux takes; longer ones are refused before they are tried. */
-const MAX_PATH_BYTES = 4096;
+export const MAX_PATH_BYTES = 4096;
 
-const refused = (problem: PathProblem): Refused => ({ ok: false, problem });
+export const refused = (problem: PathProblem): Refused => ({ ok: false, problem });
 
 /** Is `path` the folder `root` or something below it? Both absolute and without `..`. */
 export function isInside(root: string, path: string): boolean {
@@ -108,7 +117,7 @@ async function isOpenedInside(
 }
 
 /** Where the system says that a descriptor points; null where there is no /proc. */
-async function descriptorPath(fd: number): Promise<string | null> {
+export async function descriptorPath(fd: number): Promise<string | null> {
   try {
     return await readlink(`/proc/self/fd/${fd}`);
   } catch {
@@ -122,7 +131,7 @@ export async function folderPath(opened: Opened): Promise<string> {
   return (await descriptorPath(opened.handle.fd)) === null ? opened.path : link;
 }
 
-/** The problem behind an error of the file system; other errors are thrown on. */
+/** The problem behind an error of the file system while reading; other errors are thrown on. */
 export function problemOf(error: unknown): PathProblem {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ENOENT':

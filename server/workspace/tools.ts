@@ -1,198 +1,25 @@
 /**
- * The read-only tools that an agent has in a session's workspace, with the JSON Schema that a model is shown.
- * Used by every runner of ours; paths never leave the workspace. Owns the words of their results, not the reading.
+ * The tools that an agent has in a session's workspace, with the JSON Schema that a model is shown. Used by every runner
+ * of ours. Paths never leave the workspace (RU3, TL1); a command is not held by that, it is run as the server's user.
  */
-import { extname } from 'node:path';
-import { oneLine, readArguments } from './arguments.ts';
-import type { PathProblem } from './guard.ts';
-import { MAX_READ_BYTES, MAX_SCAN_BYTES } from './lines.ts';
-import type { SearchFound } from './search.ts';
-import { MAX_HITS } from './search.ts';
-import type { Read, Workspace } from './workspace.ts';
-import { MAX_ENTRIES, MAX_LINES } from './workspace.ts';
+import type { Commands } from './commands.ts';
+import { createReadTools } from './read-tools.ts';
+import { createTerminalTool } from './terminal-tool.ts';
+import { createTodoTool } from './todo-tool.ts';
+import type { ToolDefinition } from './tool.ts';
+import { createWriteTools } from './write-tools.ts';
 
-export interface ToolResult {
-  /** What the agent is told; bounded, and says so when something was cut. */
-  result: string;
-  is_error: boolean;
-}
+export type { ToolContext, ToolDefinition, ToolEffect, ToolResult } from './tool.ts';
 
-export interface ToolDefinition {
-  name: string;
-  description: string;
-  /** JSON Schema (an object) of the arguments. */
-  parameters: Record<string, unknown>;
-  /** One short line for the head of a tool card. Accepts anything a model may send. */
-  preview(args: unknown): string;
-  /** Never throws: bad arguments and missing files are results with `is_error`. */
-  execute(args: unknown, workspace: Workspace | null, signal: AbortSignal): Promise<ToolResult>;
-}
-
-const done = (result: string): ToolResult => ({ result, is_error: false });
-const failed = (result: string): ToolResult => ({ result, is_error: true });
-
-type Execute = (args: unknown, workspace: Workspace, signal: AbortSignal) => Promise<ToolResult>;
-
-/** `list_files`, `read_file` and `search_files`. */
-export function createWorkspaceTools(): readonly ToolDefinition[] {
+/**
+ * `list_files`, `read_file`, `search_files`, `write_file`, `edit_file`, `todo`, and `terminal` where there is something
+ * that runs commands.
+ */
+export function createWorkspaceTools(parts: { commands?: Commands } = {}): readonly ToolDefinition[] {
   return [
-    {
-      name: 'list_files',
-      description: `List a folder of the workspace: folders end in "/", files have their size. At most ${MAX_ENTRIES} entries. Read-only.`,
-      parameters: schema(
-        {
-          path: { type: 'string', description: 'Folder, relative to the workspace. Default: the workspace itself.' },
-          limit: { type: 'integer', minimum: 1, maximum: MAX_ENTRIES, description: 'Most entries to list.' },
-        },
-        [],
-      ),
-      preview: (args) => oneLine(args, 'path') || '.',
-      execute: guarded(listFiles),
-    },
-    {
-      name: 'read_file',
-      description: `Read lines of a text file in the workspace. At most ${MAX_LINES} lines or ${MAX_READ_BYTES / 1024} kB at once; go on with "offset". Read-only.`,
-      parameters: schema(
-        {
-          path: { type: 'string', description: 'File, relative to the workspace.' },
-          offset: { type: 'integer', minimum: 1, description: 'First line, from 1. Default: 1.' },
-          limit: { type: 'integer', minimum: 1, maximum: MAX_LINES, description: 'Most lines to read.' },
-        },
-        ['path'],
-      ),
-      preview: (args) => oneLine(args, 'path'),
-      execute: guarded(readFile),
-    },
-    {
-      name: 'search_files',
-      description: `Find a text (not a pattern; upper and lower case are the same) in the names and lines of the workspace's files. At most ${MAX_HITS} hits; node_modules, .git, binary files and files over 1 MB are skipped. Read-only.`,
-      parameters: schema(
-        {
-          query: { type: 'string', minLength: 1, description: 'The text to find.' },
-          path: { type: 'string', description: 'Folder or file to search in. Default: the workspace itself.' },
-        },
-        ['query'],
-      ),
-      preview: (args) => oneLine(args, 'query'),
-      execute: guarded(searchFilesTool),
-    },
+    ...createReadTools(),
+    ...createWriteTools(),
+    createTodoTool(),
+    ...(parts.commands ? [createTerminalTool(parts.commands)] : []),
   ];
-}
-
-function schema(properties: Record<string, unknown>, required: string[]): Record<string, unknown> {
-  return { type: 'object', properties, required, additionalProperties: false };
-}
-
-/** Keeps the promise that a tool never throws: an unforeseen failure is a result, named by its code alone. */
-function guarded(execute: Execute): ToolDefinition['execute'] {
-  return async (args, workspace, signal) => {
-    if (workspace === null) return failed('This session has no workspace.');
-    try {
-      return await execute(args, workspace, signal);
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException | null)?.code;
-      return failed(`The tool failed (${typeof code === 'string' ? code : 'unexpected error'}).`);
-    }
-  };
-}
-
-async function listFiles(args: unknown, workspace: Workspace, signal: AbortSignal): Promise<ToolResult> {
-  const read = readArguments(args, { path: 'text?', limit: 'count?' });
-  if (!read.ok) return failed(read.problem);
-  if (signal.aborted) return failed(sentence('aborted', '.'));
-  const path = read.values.path || '.';
-  const listed = await workspace.list(path, read.values.limit);
-  if (!listed.ok) return failed(sentence(listed.problem, path));
-  if (listed.total === 0) return done(`"${listed.name}" is empty.`);
-  const lines = listed.entries.map((entry) => {
-    if (entry.kind === 'directory') return `${printable(entry.name)}/`;
-    if (entry.kind === 'file') return `${printable(entry.name)}${entry.size === undefined ? '' : `  ${entry.size} B`}`;
-    return `${printable(entry.name)}  (${entry.kind === 'link' ? 'link' : 'special file'})`;
-  });
-  const total = `${listed.uncounted ? 'more than ' : ''}${listed.total}`;
-  if (listed.entries.length < listed.total || listed.uncounted) {
-    lines.push(`[${lines.length} of ${total} entries are shown; list a folder below for less.]`);
-  }
-  return done(lines.join('\n'));
-}
-
-async function readFile(args: unknown, workspace: Workspace, signal: AbortSignal): Promise<ToolResult> {
-  const read = readArguments(args, { path: 'text', offset: 'count?', limit: 'count?' });
-  if (!read.ok) return failed(read.problem);
-  const { path, offset, limit } = read.values;
-  const file = await workspace.read(path, { offset, limit, signal });
-  return file.ok ? describeRead(file, offset ?? 1) : failed(sentence(file.problem, path));
-}
-
-function describeRead({ name, size, lines }: Read & { ok: true }, offset: number): ToolResult {
-  switch (lines.kind) {
-    case 'text': {
-      const notes = [
-        ...(lines.lineCut ? [`line ${lines.from} is longer than ${MAX_READ_BYTES / 1024} kB and is cut`] : []),
-        ...(lines.next === null ? [] : [`the file goes on: read on with offset ${lines.next}`]),
-      ];
-      const last = lines.from + lines.count - 1;
-      const note = notes.length === 0 ? '' : `\n[Lines ${lines.from} to ${last}; ${notes.join('; ')}.]`;
-      return done(`${lines.text}${note}`);
-    }
-    case 'past_end':
-      if (lines.total === 0) return done(`"${printable(name)}" is empty.`);
-      return failed(`"${printable(name)}" has ${lines.total} lines; line ${offset} is behind its end.`);
-    case 'too_far':
-      return failed(`Line ${offset} lies more than ${MAX_SCAN_BYTES / 1024 / 1024} MB into the file, too far to read.`);
-    case 'binary': {
-      const kind = extname(name).slice(1);
-      return failed(`"${printable(name)}" is a binary file${kind ? ` (${kind})` : ''} of ${size} bytes, not text.`);
-    }
-    case 'aborted':
-      return failed(sentence('aborted', name));
-  }
-}
-
-async function searchFilesTool(args: unknown, workspace: Workspace, signal: AbortSignal): Promise<ToolResult> {
-  const read = readArguments(args, { query: 'text', path: 'text?' });
-  if (!read.ok) return failed(read.problem);
-  const path = read.values.path || '.';
-  const found = await workspace.search(read.values.query, { path, signal });
-  return found.ok ? describeFound(found) : failed(sentence(found.problem, path));
-}
-
-function describeFound({ hits, files, skipped, cut }: SearchFound): ToolResult {
-  const lines = hits.map(({ path, line, text }) =>
-    line === null ? `${printable(path)} (name)` : `${printable(path)}:${line}: ${text}`,
-  );
-  const notes = [
-    ...(cut === 'hits' ? [`only the first ${MAX_HITS} hits are shown`] : []),
-    ...(cut === 'files' ? [`stopped after ${files} files`] : []),
-    ...(skipped > 0 ? [`the text of ${skipped} binary or large files was not searched`] : []),
-  ];
-  if (lines.length === 0) lines.push(`Nothing found in ${files} files.`);
-  if (notes.length > 0) lines.push(`[${notes.join('; ')}.]`);
-  return done(lines.join('\n'));
-}
-
-/** Names may have line breaks; a listing has one line for each. */
-const printable = (name: string): string => name.replace(/[\x00-\x1f\x7f]/g, '\uFFFD');
-
-/** What an agent is told about a path that it cannot have. */
-function sentence(problem: PathProblem, path: string): string {
-  const name = `"${printable(path.length > 200 ? `${path.slice(0, 200)}…` : path)}"`;
-  switch (problem) {
-    case 'bad_path':
-      return `${name} cannot be a path.`;
-    case 'outside':
-      return `${name} is outside the workspace; only files inside it can be read.`;
-    case 'no_workspace':
-      return "The session's workspace folder does not exist.";
-    case 'missing':
-      return `${name} does not exist in the workspace.`;
-    case 'not_a_file':
-      return `${name} is not a regular file.`;
-    case 'not_a_directory':
-      return `${name} is not a folder.`;
-    case 'unreadable':
-      return `${name} cannot be read: no permission, or a trouble of the disk.`;
-    case 'aborted':
-      return 'Stopped.';
-  }
 }

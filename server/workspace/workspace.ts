@@ -1,6 +1,6 @@
 /**
- * The files of one session's workspace, for reading: the only code that touches them. Paths never leave it (RU3, held
- * by guard.ts); what is given is bounded and what was cut is said; nothing is ever written.
+ * The files of one session's workspace: the only code that touches them. Paths never leave it (RU3 and TL1, held by
+ * guard.ts and write-guard.ts); what is given is bounded and what was cut is said.
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
@@ -8,9 +8,10 @@ import { isAbsolute } from 'node:path';
 import type { Listed } from './folder.ts';
 import { listFolder } from './folder.ts';
 import type { Refused } from './guard.ts';
-import { openInside, problemOf } from './guard.ts';
+import { folderPath, openInside, problemOf } from './guard.ts';
 import type { Lines } from './lines.ts';
 import { readLines } from './lines.ts';
+import { type Change, type Replaced, replaceInside } from './replace.ts';
 import type { SearchFound } from './search.ts';
 import { searchFiles } from './search.ts';
 
@@ -28,14 +29,27 @@ export interface Workspace {
   read(path: string, options?: { offset?: number; limit?: number; signal?: AbortSignal }): Promise<Read>;
   /** Files below `path` whose name or text has `query`, whatever its case; at most 100 hits. */
   search(query: string, options?: { path?: string; signal?: AbortSignal }): Promise<SearchFound | Refused>;
+  /** Replaces a file as a whole by what `change` makes of it; with `create` it may be new, and so may its folders. */
+  replace<R>(
+    path: string,
+    options: { create: boolean; signal: AbortSignal },
+    change: Change<R>,
+  ): Promise<Replaced | Refused | { ok: null; refusal: R }>;
+  /**
+   * Opens a folder for something that is to start in it: `path` means that very folder while `use` runs.
+   * @returns what `use` gives, or why the folder cannot be had
+   */
+  inFolder<T>(path: string, use: (folder: string) => Promise<T>): Promise<{ ok: true; value: T } | Refused>;
 }
 
 /**
- * A reader of the workspace at `root`. Touches nothing yet: a root that is missing is found out by each call, because
+ * The workspace at `root`. Touches nothing yet: a root that is missing is found out by each call, because
  * it may come and go while a session lives.
  * @param root absolute path of a folder
  */
 export function openWorkspace(root: string): Workspace {
+  // Changes of files are made one after the other: calls side by side must not undo each other's.
+  let changed: Promise<unknown> = Promise.resolve();
   return {
     root,
     list: (path, limit = MAX_ENTRIES) => listFolder(root, path, bounded(limit, MAX_ENTRIES), true),
@@ -57,6 +71,20 @@ export function openWorkspace(root: string): Workspace {
       }
     },
     search: (query, { path = '.', signal } = {}) => searchFiles(root, query, path, signal),
+    replace(path, options, change) {
+      const replaced = changed.then(() => replaceInside(root, path, options, change));
+      changed = replaced.catch(() => {});
+      return replaced;
+    },
+    async inFolder(path, use) {
+      const opened = await openInside(root, path, 'directory');
+      if (!opened.ok) return opened;
+      try {
+        return { ok: true, value: await use(await folderPath(opened)) };
+      } finally {
+        await opened.handle.close();
+      }
+    },
   };
 }
 

@@ -246,6 +246,8 @@ describe('trouble', () => {
     ['an unknown event', { type: 'nonsense', payload: {} }],
     ['no event at all', null],
     ['a text that is none', { type: 'message.delta', payload: { text: 7 } }],
+    ['an output of a tool that is none', { type: 'tool.output', payload: { tool_id: 't', text: null } }],
+    ['a diff that is none', { type: 'tool.complete', payload: { tool_id: 't', name: 'x', result: '', diff: [] } }],
     ['a result that is none', { type: 'tool.complete', payload: { tool_id: 't', name: 'x', result: { a: 1 } } }],
   ])('[RU1] an agent that yields %s hurts its own turn only', async (_what, event) => {
     const echo = createEchoRunner();

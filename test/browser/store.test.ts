@@ -117,6 +117,21 @@ describe('events into the state of the page', () => {
     expect(play(asked, rows([prompt]), snapshot(null), delta(7, 'x')).open.lost).toBe(true);
   });
 
+  test('[UI1] the output of a running tool grows in its card, and that of an unknown one nowhere', () => {
+    const state = play(
+      asked,
+      rows([]),
+      snapshot(null),
+      start(),
+      event('tool.start', { tool_id: 't', name: 'terminal' }, 2),
+      event('tool.output', { tool_id: 't', text: 'a' }, 3),
+      event('tool.output', { tool_id: 't', text: 'bcd' }, 6),
+      event('tool.output', { tool_id: 'other', text: 'x' }, 7),
+    );
+    expect(state.open.lost).toBe(false);
+    expect(state.open.runs[0].tools).toEqual({ t: { tool_id: 't', name: 'terminal', output: 'abcd' } });
+  });
+
   test('[UI1] deltas that the server joined for a slow reader are no gap', () => {
     const state = play(asked, rows([]), snapshot(null), start(), delta(2, 'a'), delta(9, 'bcdefgh'));
     expect(state.open.lost).toBe(false);

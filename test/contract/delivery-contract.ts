@@ -8,19 +8,14 @@ import { until } from '../support/until.ts';
 import { createWire } from '../support/wire.ts';
 import {
   type Connection,
-  countOf,
   createStage,
-  expectExactly,
-  expectTold,
-  expectWhole,
-  flood,
   type Reader,
   type Scene,
-  type Shown,
   type Stage,
-  toldOf,
+  untilEnd,
   untilShown,
 } from './delivery-scene.ts';
+import { countOf, expectExactly, expectTold, expectWhole, type Shown, toldOf } from './delivery-truth.ts';
 
 const ticks = async (count: number): Promise<void> => {
   for (let tick = 0; tick < count; tick += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -38,12 +33,6 @@ async function play(scene: Scene, pieces: readonly string[] = PIECES): Promise<{
   await scene.over();
   return run;
 }
-
-const untilEnd = (reader: Reader, runId: string): Promise<true> =>
-  until('a reader is shown the end of a run', () => {
-    const last = reader.shown().findLast((event) => event.runId === runId);
-    return last?.type === 'message.complete';
-  });
 
 export function deliveryContract(connection: Connection): void {
   describe(connection.name, () => {
@@ -160,13 +149,19 @@ export function deliveryContract(connection: Connection): void {
       console.log(`seam of ${connection.name}: TURNKEEP_TEST_SEED=${seed}`);
       const random = seededRandom(seed);
       const scene = await stage.scene();
-      const readers: { reader: Reader; runId: string }[] = [];
+      const readers: { reader: Reader; runId: string; at: number | null }[] = [];
+      // Places that a reader had on the way, each with the number of events that it had been shown.
+      const stays = connection.spans === 'session' ? await connection.attach(scene) : null;
+      const places: { place: string; at: number }[] = [];
+      const note = () => stays && places.push({ place: stays.place(), at: countOf(stays.shown()) });
       for (let round = 0; round < 16; round += 1) {
         scene.next();
-        /** Comes within so many ticks. */
+        /** Comes within so many ticks: for the first time, or back to some place on the way. */
         const come = async (most: number) => {
+          const back = round % 4 > 1 ? places[Math.floor(random() * places.length)] : undefined;
           await ticks(Math.floor(random() * most));
-          return connection.attach(scene);
+          const reader = await (back ? connection.resume(scene, back.place) : connection.attach(scene));
+          return { reader, at: back?.at ?? null };
         };
         const isEarly = round % 2 === 0;
         const early = isEarly ? come(100) : null;
@@ -178,16 +173,21 @@ export function deliveryContract(connection: Connection): void {
           turn.text(`${round}.${piece} `);
           await ticks(1);
         }
+        note();
         turn.complete();
-        const reader = await (early ?? late)!;
-        readers.push({ reader, runId });
+        readers.push({ ...(await (early ?? late)!), runId });
         await scene.over();
       }
-      for (const { reader, runId } of readers) {
-        if (connection.spans === 'session') expectWhole(await untilShown(scene, reader), reader);
-        else {
+      for (const { reader, runId, at } of readers) {
+        if (connection.spans === 'run') {
           await until('its stream has ended', () => reader.closed());
           expectExactly(await scene.truth(runId), reader.shown());
+        } else if (at === null || reader.told) {
+          expectWhole(await untilShown(scene, reader), reader);
+        } else {
+          const truth = await scene.truth();
+          await until('it has what follows', () => at + countOf(reader.shown()) >= truth.length);
+          expectExactly(truth, reader.shown(), at);
         }
       }
     });
@@ -326,90 +326,5 @@ export function deliveryContract(connection: Connection): void {
         }
       },
     );
-
-    describe.runIf(connection.ownSink)('slow', () => {
-      /** A turn with two readers, one of which takes nothing any more: the buffers between are full. */
-      async function flooded(config: string) {
-        const slow = await createStage({ config });
-        const scene = await slow.scene();
-        const healthy = await connection.attach(scene);
-        const stuck = await connection.attach(scene);
-        const { runId } = await scene.submit();
-        const turn = await scene.turn();
-        await until('the turn has begun for both', () => healthy.shown().length === 1 && stuck.shown().length === 1);
-        stuck.pause();
-        await flood(slow, turn, 1, (said) => countOf(healthy.shown()) === said + 1);
-        return { scene, slow, runId, turn, healthy, stuck };
-      }
-
-      /** The healthy one has it all, and the other, which was closed early, goes on where it was. */
-      async function expectClosedAlone({ scene, runId, healthy, stuck }: Awaited<ReturnType<typeof flooded>>) {
-        const truth = await scene.truth();
-        const shown = stuck.shown();
-        expect(countOf(shown)).toBeLessThan(truth.length);
-        if (connection.spans === 'session') expect(healthy.closed()).toBeNull();
-        expectExactly(truth, healthy.shown());
-        const back = await connection.resume(scene, stuck.place());
-        if (back.told) {
-          // More than a window keeps was lost in the buffers of the connection.
-          expectWhole(await untilShown(scene, back), back);
-        } else {
-          await untilEnd(back, runId);
-          expectExactly(truth, [...shown, ...back.shown()]);
-        }
-      }
-
-      it('[SU1] a stuck reader holds up nobody, is closed alone past its bound, and goes on where it was', async () => {
-        const all = await flooded('live: {backlog_events: 16, backlog_bytes: 100000000, send_deadline_s: 600}');
-        const { turn, healthy, stuck, runId } = all;
-        for (let index = 0; index < 40; index += 1) {
-          turn.say({ type: 'tool.start', payload: { tool_id: `t${index}`, name: 'look', args: {}, preview: '' } });
-        }
-        const tools = () => healthy.shown().filter(({ type }) => type === 'tool.start');
-        await until('the healthy one has all', () => tools().length === 40);
-        stuck.resume();
-        const how = await until('the stuck one is closed', () => stuck.closed());
-        // A stream cannot say why; a socket can, to a peer that takes something again.
-        expect(how).toBe(how === 'ended' ? 'ended' : 1011);
-        turn.complete();
-        await untilEnd(healthy, runId);
-        await expectClosedAlone(all);
-      });
-
-      it('[SU1] a reader whose socket takes nothing within the deadline is closed, however little waits', async () => {
-        const all = await flooded('live: {backlog_bytes: 100000000, send_deadline_s: 1}');
-        const { slow, turn, healthy, stuck, runId } = all;
-        await until('the stuck one is closed while the turn runs', () => slow.full() === 0);
-        turn.complete();
-        await untilEnd(healthy, runId);
-        stuck.resume();
-        await until('the stuck one hears of it', () => stuck.closed());
-        await expectClosedAlone(all);
-      });
-
-      it('[SU1] for a reader that lags deltas are merged, and nothing else is left out', async () => {
-        const config = 'live: {backlog_events: 1000, backlog_bytes: 100000000, send_deadline_s: 600}';
-        const { scene, turn, healthy, stuck, runId } = await flooded(config);
-        const before = healthy.shown().length;
-        for (let index = 0; index < 20; index += 1) {
-          turn.say({ type: 'tool.start', payload: { tool_id: `t${index}`, name: 'look', args: {}, preview: '' } });
-          turn.text(`a${index} `);
-          turn.text(`b${index} `);
-          turn.say({ type: 'reasoning.delta', payload: { text: `c${index}` } });
-          turn.say({ type: 'reasoning.delta', payload: { text: `d${index}` } });
-        }
-        await until('the healthy one has it', () => healthy.shown().length === before + 100);
-        stuck.resume();
-        turn.complete();
-        await untilEnd(stuck, runId);
-        await untilEnd(healthy, runId);
-        const truth = await scene.truth();
-        expectExactly(truth, healthy.shown());
-        expectExactly(truth, stuck.shown());
-        const merged = stuck.shown().filter(({ count }) => count > 1);
-        expect(merged.filter(({ type }) => type === 'reasoning.delta')).toHaveLength(20);
-        expect(merged.filter(({ type }) => type === 'message.delta')).toHaveLength(20);
-      });
-    });
   });
 }

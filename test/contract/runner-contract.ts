@@ -4,8 +4,9 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../../server/core/terms.ts';
-import type { Runner, RunnerEvent, Turn } from '../../server/runners/runner.ts';
+import type { Answer, Question, Runner, RunnerEvent, Turn } from '../../server/runners/runner.ts';
 import { makeTurn, type Ran, runTurn } from '../support/turns.ts';
+import { until } from '../support/until.ts';
 
 export interface RunnerUnderTest {
   runner: Runner;
@@ -18,7 +19,19 @@ export interface RunnerUnderTest {
     slow: Partial<Turn>;
     /** Ends as failed. */
     fails: Partial<Turn>;
+    /** Makes one call that has to be allowed, which does what `wasDone` sees, and answers after it. */
+    asks: Partial<Turn>;
+    /** Makes two such calls side by side; not asked of a runner that makes one at a time. */
+    asksTwice?: Partial<Turn>;
+    /** Makes one call that puts something out while it runs, and has to be allowed. */
+    output: Partial<Turn>;
+    /** The same, but it would go on for at least five seconds after its first output. */
+    longTool: Partial<Turn>;
+    /** Asks the person a question, and answers after it. */
+    clarifies: Partial<Turn>;
   };
+  /** How many of the calls of `asks` and `asksTwice` were really made. */
+  done(): Promise<number>;
   /** How many requests or processes of the runner are still going on; none once a turn has ended. */
   running?(): number | Promise<number>;
   close(): Promise<void>;
@@ -29,6 +42,7 @@ const TYPES: ReadonlySet<RunnerEvent['type']> = new Set<RunnerEvent['type']>([
   'message.delta',
   'reasoning.delta',
   'tool.start',
+  'tool.output',
   'tool.complete',
   'todo.updated',
   'usage',
@@ -53,8 +67,17 @@ const CODES = new Set([
 /** How soon after an abort a runner has to have returned (ms). */
 const SOON_MS = 2000;
 
+export interface RunnerTraits {
+  /** It makes several calls at once. Default: true. */
+  sideBySide?: boolean;
+}
+
 /** Defines the suite for one runner. */
-export function runnerContract(name: string, makeRunner: () => Promise<RunnerUnderTest>): void {
+export function runnerContract(
+  name: string,
+  makeRunner: () => Promise<RunnerUnderTest>,
+  { sideBySide = true }: RunnerTraits = {},
+): void {
   describe(`the runner contract: ${name}`, () => {
     let made: RunnerUnderTest;
     const open: AbortController[] = [];
@@ -193,6 +216,101 @@ export function runnerContract(name: string, makeRunner: () => Promise<RunnerUnd
       expect(shape(beside)).toEqual(alone);
     });
 
+    it('[AP1] a call that has to be allowed is made after a yes, and not before', async () => {
+      const { question, answer, ran } = await asked(made, made.turns.asks, controller().signal);
+      expect(question).toMatchObject({ kind: 'approval', choices: expect.arrayContaining(['once', 'deny']) });
+      expect(question.kind === 'approval' && question.command).not.toBe('');
+      expect(await made.done()).toBe(0);
+      answer({ kind: 'choice', choice: 'once' });
+      const { events, end, text } = await ran;
+      expect(end).toEqual({ kind: 'completed' });
+      expect(text.trim()).not.toBe('');
+      expect(endsOf(events)).toEqual([false]);
+      expect(await made.done()).toBe(1);
+    });
+
+    it.each<Answer>([{ kind: 'choice', choice: 'deny' }, { kind: 'timeout' }, { kind: 'withdrawn' }])(
+      '[AP2] %j: nothing is done, the agent is told, and the turn goes on to its end',
+      async (no) => {
+        const ask = async () => no;
+        const { events, end, text } = await runTurn(made.runner, { ...made.turns.asks, ask }, controller().signal);
+        expect(end).toEqual({ kind: 'completed' });
+        expect(text.trim()).not.toBe('');
+        expect(endsOf(events)).toEqual([true]);
+        expect(resultsOf(events)[0]).toContain('The person did not allow this');
+        expect(await made.done()).toBe(0);
+      },
+    );
+
+    if (sideBySide) {
+      it('[AP7] two calls at once ask two questions, and each gets its own answer', async () => {
+        const answers: ((answer: Answer) => void)[] = [];
+        const ask = (): Promise<Answer> => new Promise((resolve) => answers.push(resolve));
+        const ran = runTurn(made.runner, { ...made.turns.asksTwice, ask }, controller().signal);
+        await until('both are asked', () => answers.length === 2);
+        answers[1]!({ kind: 'choice', choice: 'deny' });
+        answers[0]!({ kind: 'choice', choice: 'once' });
+        const { events, end } = await ran;
+        expect(end).toEqual({ kind: 'completed' });
+        expect(endsOf(events).sort()).toEqual([false, true]);
+        expect(await made.done()).toBe(1);
+      });
+    }
+
+    it('[AP2] an abort while it waits for an answer ends the turn soon, and nothing is done', async () => {
+      const abort = controller();
+      const { ran } = await asked(made, made.turns.asks, abort.signal);
+      const abortedAt = performance.now();
+      abort.abort();
+      await endsSoon(ran, () => abortedAt);
+      expect(await made.done()).toBe(0);
+      await nothingRuns(made);
+    });
+
+    it('[RU1] what a tool puts out comes between its start and its end', async () => {
+      const { events } = await runTurn(made.runner, { ...made.turns.output, ask: YES }, controller().signal);
+      const output = events.findIndex(({ type }) => type === 'tool.output');
+      expect(output).toBeGreaterThan(events.findIndex(({ type }) => type === 'tool.start'));
+      expect(events.findLastIndex(({ type }) => type === 'tool.output')).toBeLessThan(
+        events.findIndex(({ type }) => type === 'tool.complete'),
+      );
+      const [start] = events.flatMap((event) => (event.type === 'tool.start' ? [event.payload.tool_id] : []));
+      for (const event of events) if (event.type === 'tool.output') expect(event.payload.tool_id).toBe(start);
+    });
+
+    it('[RU1] an abort in the middle of a tool ends the turn soon, and leaves nothing running', async () => {
+      const abort = controller();
+      let abortedAt = 0;
+      const ran = runTurn(made.runner, { ...made.turns.longTool, ask: YES }, abort.signal, (event) => {
+        if (abortedAt || event.type !== 'tool.output') return;
+        abortedAt = performance.now();
+        setImmediate(() => abort.abort());
+      });
+      await endsSoon(ran, () => abortedAt);
+      expect((await ran).events.some(({ type }) => type === 'tool.complete')).toBe(false);
+      await nothingRuns(made);
+    });
+
+    it('[AP6] a question to the person is asked with its words, and the answer reaches the agent', async () => {
+      const { question, answer, ran } = await asked(made, made.turns.clarifies, controller().signal);
+      if (question.kind !== 'clarify') throw new Error(`it asked for an ${question.kind}`);
+      expect(question.questions[0]?.question).not.toBe('');
+      answer({ kind: 'answers', answers: { [question.questions[0]!.qid]: 'the blue one' } });
+      const { events, end } = await ran;
+      expect(end).toEqual({ kind: 'completed' });
+      expect(resultsOf(events)[0]).toContain('the blue one');
+    });
+
+    it.each<Answer>([{ kind: 'timeout' }, { kind: 'answers', answers: {} }, { kind: 'withdrawn' }])(
+      '[AP6] a question that is not answered is told as that, and the turn goes on: %j',
+      async (silence) => {
+        const ask = async () => silence;
+        const { events, end } = await runTurn(made.runner, { ...made.turns.clarifies, ask }, controller().signal);
+        expect(end).toEqual({ kind: 'completed' });
+        expect(resultsOf(events)[0]).toMatch(/nobody answered|did not want to answer|withdrawn/i);
+      },
+    );
+
     it('[RU1] it only reads the history, whatever rows there are', async () => {
       const history = frozenHistory();
       const before = JSON.stringify(history);
@@ -204,6 +322,31 @@ export function runnerContract(name: string, makeRunner: () => Promise<RunnerUnd
     });
   });
 }
+
+const YES = async (): Promise<Answer> => ({ kind: 'choice', choice: 'once' });
+
+/** A turn that has asked its person something, and waits. */
+async function asked({ runner }: RunnerUnderTest, turn: Partial<Turn>, signal: AbortSignal) {
+  const questions: Question[] = [];
+  let answer: (answer: Answer) => void = () => {};
+  const ask = (question: Question): Promise<Answer> => {
+    questions.push(question);
+    return new Promise((resolve) => {
+      answer = resolve;
+      signal.addEventListener('abort', () => resolve({ kind: 'withdrawn' }));
+    });
+  };
+  const ran = runTurn(runner, { ...turn, ask }, signal);
+  const question = await until('it asks', () => questions[0]);
+  return { question, answer: (given: Answer) => answer(given), ran };
+}
+
+/** Whether each call that ended did so with an error. */
+const endsOf = (events: RunnerEvent[]): boolean[] =>
+  events.flatMap((event) => (event.type === 'tool.complete' ? [event.payload.is_error] : []));
+
+const resultsOf = (events: RunnerEvent[]): string[] =>
+  events.flatMap((event) => (event.type === 'tool.complete' ? [event.payload.result] : []));
 
 /** Text, reasoning and tool calls that come before a message has begun. */
 function outsideMessages(events: RunnerEvent[]): string[] {

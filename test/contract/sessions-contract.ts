@@ -75,6 +75,7 @@ export function sessionsContract(open: OpenStores): void {
       cost_usd: null,
       context_used: null,
       context_length: null,
+      context_estimated: false,
       flags: [],
       open: [],
     };

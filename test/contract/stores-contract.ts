@@ -2,6 +2,7 @@
 import { describe } from 'vitest';
 import { admitContract } from './admit-contract.ts';
 import { claimContract } from './claim-contract.ts';
+import { contextsContract } from './contexts-contract.ts';
 import { editsContract } from './edits-contract.ts';
 import { healContract } from './heal-contract.ts';
 import { leasesContract } from './leases-contract.ts';
@@ -19,6 +20,7 @@ export function storesContract(name: string, open: OpenStores): void {
     describe('admit', () => admitContract(open));
     describe('claim', () => claimContract(open));
     describe('edits', () => editsContract(open));
+    describe('contexts', () => contextsContract(open));
     describe('healing', () => healContract(open));
     describe('leases', () => leasesContract(open));
     describe('sessions', () => sessionsContract(open));

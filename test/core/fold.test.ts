@@ -330,6 +330,27 @@ describe('a snapshot of a run', () => {
     expect(fold.view().text).toBe('abcd');
   });
 
+  it('[SU2] shows the end of what a running tool puts out, and of no tool that there is not; no row has it', () => {
+    const fold = createFold(RUN);
+    const output = (tool_id: string, value: string): RunEvent => ({
+      type: 'tool.output',
+      payload: { tool_id, text: value },
+    });
+    for (const event of [start(), call('t1'), call('t2'), output('t1', 'a'), output('t1', 'b'), output('t3', 'x')]) {
+      fold.apply(event, 100);
+    }
+    expect(fold.view().tools.map((tool) => tool.output)).toEqual(['ab', undefined]);
+    fold.apply(output('t2', `\u{1f600}${'y'.repeat(64 * 1024 - 1)}`), 100);
+    expect(fold.view().tools[1]!.output).toBe(`\uFFFD${'y'.repeat(64 * 1024 - 1)}`);
+    const changed: RunEvent = {
+      type: 'tool.complete',
+      payload: { tool_id: 't1', name: 'search', result: 'r', is_error: false, duration_s: 1, diff: '-a\n+b\n' },
+    };
+    const rows = fold.apply(changed, 100);
+    expect(fold.view().tools[0]).toMatchObject({ output: 'ab', result: 'r', diff: '-a\n+b\n' });
+    expect(Object.keys(rows[1]!)).toEqual(expect.not.arrayContaining(['output', 'diff']));
+  });
+
   it('[SU2] shows the last list of things to do and the last notice', () => {
     const fold = createFold(RUN);
     for (const word of ['first', 'second']) {

@@ -138,7 +138,7 @@ it('[HT2] modes and attachments that are not there yet are said to be so', () =>
   expectRefused([
     ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'steer' }, 'unsupported_mode'],
     ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'interrupt' }, 'unsupported_mode'],
-    ['POST /api/sessions/:id/prompts', { text: 'x', attachments: ['0'] }, 'unsupported_attachments'],
+    ['POST /api/sessions/:id/prompts', { text: 'x', attachments: ['0'] }, 'unknown_attachment'],
   ]));
 
 it('[HT2] request ids are visible ASCII, and the two names of one agree', () =>

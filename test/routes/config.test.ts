@@ -38,7 +38,7 @@ it('[CF1] without a file everything has its default', async () => {
     unknownKeys: [],
     model: { provider: 'builtin' },
     agent: { stall_timeout_s: 120, max_steps: 50 },
-    approvals: { timeout: 300 },
+    approvals: { mode: 'manual', timeout: 300, allow: [] },
     queue: { max: 100 },
     max_concurrent_sessions: null,
     live: { send_deadline_s: 30, backlog_events: 256, backlog_bytes: 4_194_304 },
@@ -117,6 +117,11 @@ it.each([
   ['live: {backlog_events: 0}', /live\.backlog_events/],
   ['agent: {max_steps: 0}', /agent\.max_steps/],
   ['approvals: {timeout: never}', /approvals\.timeout/],
+  ['approvals: {mode: sometimes}', /approvals\.mode must be one of manual, auto \(it is "sometimes"\)/],
+  ['approvals: {allow: write_file}', /approvals\.allow must be array/],
+  ['approvals: {allow: [1]}', /approvals\.allow\.0 must be string/],
+  ['approvals: {allow: ["terminal: *"]}', /approvals\.allow holds "terminal: \*", which is no pattern/],
+  ['approvals: {allow: ["terminal: a; b *"]}', /approvals\.allow holds "terminal: a; b \*"/],
   ['model: gpt', /model must be object/],
   ['model: {provider: auto}', /model\.provider must be one of builtin, custom, openai, anthropic \(it is "auto"\)/],
   ['model: {provider: anthropic}', /model\.provider/],
@@ -135,9 +140,41 @@ it.each(['server', 'live', 'journal', 'queue', 'limits', 'runner'])(
   },
 );
 
+it('[TL3] commands of an agent see what a shell needs of the environment, and nothing else', async () => {
+  const env = {
+    PATH: '/bin',
+    HOME: '/h',
+    LC_ALL: 'C',
+    LC_: 'x',
+    TZ: 'UTC',
+    OPENAI_API_KEY: 'k',
+    TURNKEEP_TOKEN: 'longenough',
+  };
+  expect((await load('', {}, env)).commandEnv).toEqual({ PATH: '/bin', HOME: '/h', LC_ALL: 'C', TZ: 'UTC' });
+  const home = await homeWith({ '.env': 'PATH=/evil\nHOME=/evil\n' });
+  expect(loadConfig({ home }, {}).commandEnv).toEqual({ PATH: '/usr/local/bin:/usr/bin:/bin' });
+});
+
+it('[AP3] a pattern may stand without quotes, which makes it a pair to YAML', async () => {
+  const { approvals } = await load(
+    'approvals:\n  allow:\n    - terminal: npm test *\n    - write_file\n    - "terminal: ls"\n',
+  );
+  expect(approvals.allow).toEqual(['terminal: npm test *', 'write_file', 'terminal: ls']);
+});
+
+it('[CF1] the modes of a Hermes configuration are read as ours, and what is not the same is reported', async () => {
+  const off = await load('approvals: {mode: off}');
+  expect([off.approvals.mode, off.unknownKeys]).toEqual(['auto', []]);
+  const smart = await load('approvals: {mode: smart}');
+  expect([smart.approvals.mode, smart.unknownKeys]).toEqual([
+    'manual',
+    [expect.stringContaining('approvals.mode "smart"')],
+  ]);
+});
+
 it('[CF1] an unknown key elsewhere is reported, not refused', async () => {
-  const config = await load('colour: red\nmodel: {flavour: sweet}\nagent: {mood: good}\napprovals: {mode: manual}\n');
-  expect([...config.unknownKeys].sort()).toEqual(['agent.mood', 'approvals.mode', 'colour', 'model.flavour']);
+  const config = await load('colour: red\nmodel: {flavour: sweet}\nagent: {mood: good}\napprovals: {nerve: steel}\n');
+  expect([...config.unknownKeys].sort()).toEqual(['agent.mood', 'approvals.nerve', 'colour', 'model.flavour']);
 });
 
 const HERMES = `

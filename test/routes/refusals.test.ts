@@ -1,9 +1,10 @@
 /** Refusals: every code of the catalogue is reached through a socket, and every refusal has its shape. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
+import { MAX_ATTACHMENTS } from '../../server/attachments/attachments.ts';
 import { CATALOGUE, type ErrorCode } from '../../server/errors.ts';
 import { connectGateway } from '../support/gateway.ts';
 import { temporaryFolder } from '../support/home.ts';
@@ -170,7 +171,25 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
     const server = await startTestServer();
     return server.call('POST', prompts(await server.session()), { text: 'x', mode: 'steer' });
   },
-  async unsupported_attachments() {
+  async attachment_not_found() {
+    const server = await startTestServer();
+    return server.call('GET', `/api/sessions/${await server.session()}/attachments/${'0'.repeat(32)}`);
+  },
+  async not_multipart() {
+    const server = await startTestServer();
+    return server.call('POST', `/api/sessions/${await server.session()}/attachments`, { file: 'x' });
+  },
+  async too_many_attachments() {
+    const server = await startTestServer();
+    const id = await server.session();
+    const folder = path.join(server.home, 'attachments', id);
+    await mkdir(folder, { recursive: true });
+    for (let n = 0; n < MAX_ATTACHMENTS; n += 1) await writeFile(path.join(folder, `${n}.txt`), 'x');
+    const form = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--b--\r\n';
+    const type = { 'content-type': 'multipart/form-data; boundary=b' };
+    return server.call('POST', `/api/sessions/${id}/attachments`, form, type);
+  },
+  async unknown_attachment() {
     const server = await startTestServer();
     return server.call('POST', prompts(await server.session()), { text: 'x', attachments: ['a'] });
   },

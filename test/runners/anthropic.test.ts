@@ -6,6 +6,7 @@ import { runnerContract } from '../contract/runner-contract.ts';
 import { type FakeProvider, type Step, startFakeProvider } from '../support/fake-provider.ts';
 import type { AnthropicBody } from '../support/fake-provider-anthropic.ts';
 import { chunksOf, drive, modelRunnerOn, providerAt, turnOf } from './model-bench.ts';
+import { modelUnderTest } from './model-under-test.ts';
 
 const KEY = 'sk-ant-0123456789abcdef';
 const MODEL = 'claude-sonnet-4-5';
@@ -26,21 +27,7 @@ const runner = (change = {}, parts = {}) => modelRunnerOn(anthropicAt(provider.b
 
 runnerContract('anthropic', async () => {
   const fake = await startFakeProvider({ apiKey: KEY });
-  const model = `claude/${MODEL}`;
-  return {
-    runner: modelRunnerOn(anthropicAt(fake.baseUrl)),
-    turns: {
-      text: { model, input: 'Say this back to me.' },
-      tools: { model, input: 'script:tool=list_files,args={"path":"."}' },
-      slow: { model, input: 'script:chunks=2000,delay=10' },
-      fails: { model, input: 'script:status=500' },
-    },
-    running: fake.running,
-    close: async () => {
-      await fake.close();
-      expect(fake.violations).toEqual([]);
-    },
-  };
+  return modelUnderTest(fake, anthropicAt(fake.baseUrl), `claude/${MODEL}`);
 });
 
 describe('[RU10] a provider that speaks the messages protocol', () => {

@@ -257,6 +257,7 @@ describe('demonstrations', () => {
       'message.delta': true,
       'reasoning.delta': true,
       'tool.start': true,
+      'tool.output': true,
       'tool.complete': true,
       'todo.updated': true,
       usage: true,

@@ -1,8 +1,10 @@
 /** A model runner on a fake provider, and a turn driven to its end. */
+
 import { createModelRunner, type ModelRunnerParts } from '../../server/runners/model/model-runner.ts';
 import type { ProviderConfig } from '../../server/runners/provider.ts';
 import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../../server/runners/runner.ts';
 import type { ToolDefinition } from '../../server/workspace/tools.ts';
+import { EVERYTHING_ALLOWED } from '../support/everything-allowed.ts';
 
 /** A provider entry of that address. */
 export function providerAt(baseUrl: string, change: Partial<ProviderConfig> = {}): ProviderConfig {
@@ -22,9 +24,10 @@ export const benchTools: ToolDefinition[] = [
   {
     name: 'read_file',
     description: 'Reads a file.',
+    effect: 'read',
     parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
     preview: (args) => `read ${String((args as { path?: unknown }).path ?? '?')}`,
-    execute: async (args, workspace) =>
+    execute: async (args, { workspace }) =>
       workspace
         ? { result: `content of ${(args as { path: string }).path}`, is_error: false }
         : { result: 'This session has no workspace.', is_error: true },
@@ -32,6 +35,7 @@ export const benchTools: ToolDefinition[] = [
   {
     name: 'list_files',
     description: 'Lists files.',
+    effect: 'read',
     parameters: { type: 'object', properties: {} },
     preview: () => 'list',
     execute: async () => ({ result: 'a.txt', is_error: false }),
@@ -39,9 +43,10 @@ export const benchTools: ToolDefinition[] = [
   {
     name: 'search_files',
     description: 'Searches files.',
+    effect: 'read',
     parameters: { type: 'object', properties: { query: { type: 'string' } } },
     preview: () => 'search',
-    execute: (_args, _workspace, signal) =>
+    execute: (_args, { signal }) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => resolve({ result: 'stopped', is_error: true }), { once: true });
       }),
@@ -54,6 +59,7 @@ export function modelRunnerOn(provider: ProviderConfig, change: Partial<ModelRun
   return createModelRunner({
     providers: { find: (name) => (name === provider.name ? provider : null) },
     tools: benchTools,
+    approvals: EVERYTHING_ALLOWED,
     openWorkspace: (root) => ({ root }) as never,
     now: () => Date.now() / 1000,
     newToolId: () => {
@@ -63,6 +69,7 @@ export function modelRunnerOn(provider: ProviderConfig, change: Partial<ModelRun
     maxSteps: 50,
     stallTimeoutS: 30,
     maxRetries: 0,
+    compactAt: 0.8,
     sleep: async () => {},
     random: () => 0.5,
     onBug: (error) => {
@@ -76,10 +83,13 @@ export const turnOf = (input: string, change: Partial<Turn> = {}): Turn => ({
   sessionId: '20260101_000000_abcdef',
   runId: '0123456789abcdef0123456789abcdef',
   input,
+  attachments: [],
+  attachment: async () => null,
   model: 'custom/fake-model',
   workspace: null,
   history: [],
   ask: async () => ({ kind: 'withdrawn' }),
+  steer: async () => [],
   ...change,
 });
 

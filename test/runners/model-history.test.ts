@@ -1,10 +1,20 @@
 /** What goes to a provider: from any transcript to a conversation that the pickiest provider takes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { summaryRow } from '../../server/core/compaction.ts';
 import { markerRow } from '../../server/core/marker.ts';
 import type { Message, ToolCall } from '../../server/core/terms.ts';
 import { createChatModels, type ProviderPrompt } from '../../server/runners/model/chat-model.ts';
-import { INTERRUPTED_RESULT, NO_ANSWER, NO_BEGINNING, toProviderPrompt } from '../../server/runners/model/history.ts';
+import { createConversation } from '../../server/runners/model/conversation.ts';
+import {
+  addInput,
+  addStep,
+  INTERRUPTED_RESULT,
+  NO_ANSWER,
+  NO_BEGINNING,
+  toProviderPrompt,
+} from '../../server/runners/model/history.ts';
+import { type AnthropicBody, anthropicViolations } from '../support/fake-provider-anthropic.ts';
 import { type ChatBody, violationsOf } from '../support/fake-provider-strict.ts';
 import { providerAt } from './model-bench.ts';
 
@@ -34,6 +44,20 @@ async function wireOf(prompt: ProviderPrompt): Promise<ChatBody> {
   await model.chat.doStream({ prompt });
   return JSON.parse(body) as ChatBody;
 }
+
+/** The same for a provider of the messages protocol. */
+async function anthropicWireOf(prompt: ProviderPrompt): Promise<[AnthropicBody, Record<string, unknown>]> {
+  let sent: RequestInit | undefined;
+  const provider = { ...providerAt('http://provider/v1'), kind: 'anthropic' as const, apiKey: 'key' };
+  const model = await createChatModels(async (_url, init) => {
+    sent = init;
+    return new Response('', { headers: { 'content-type': 'text/event-stream' } });
+  })(provider, 'm');
+  await model.chat.doStream({ prompt, tools: [ANY_TOOL] });
+  return [JSON.parse(String(sent?.body)), Object.fromEntries(new Headers(sent?.headers))];
+}
+
+const ANY_TOOL = { type: 'function' as const, name: 'read_file', inputSchema: { type: 'object' as const } };
 
 const send = async (history: Message[], input = 'next') => {
   const body = await wireOf(toProviderPrompt('system', history, input));
@@ -200,40 +224,94 @@ describe('[RU7] what goes to a provider is well paired and alternates', () => {
     expect(history).toEqual(before);
   });
 
-  it('[RU7] any transcript at all becomes a conversation that a strict provider takes', async () => {
-    const ids = fc.constantFrom('x', 'y', '', 'z'.repeat(60));
-    const text = fc.constantFrom('', ' ', 'some text', 'half \ud83d');
-    const anyRow: fc.Arbitrary<Message> = fc
-      .record({
-        role: fc.constantFrom(
-          'user' as const,
-          'assistant' as const,
-          'assistant' as const,
-          'tool' as const,
-          'system' as const,
-        ),
-        content: text,
-        calls: fc.array(fc.tuple(ids, fc.constantFrom('{}', '{"a":', '[]'), fc.constantFrom('read_file', 'no such!'))),
-        id: ids,
-        isMarker: fc.boolean(),
-      })
-      .map(({ role, content, calls, id, isMarker }) => {
-        if (role === 'tool') return row(role, content, { tool_call_id: id });
-        if (role !== 'assistant') return row(role, content);
-        if (isMarker) return markerRow(RUN, 1, 'unknown', 'none');
-        const tool_calls = calls.map(([callId, args, name]) => ({
-          ...call(callId, args),
-          function: { name, arguments: args },
-        }));
-        return row(role, content, { tool_calls });
-      });
+  it('[RU7] any transcript at all, with any turn behind it, becomes a conversation that every strict provider takes', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(anyRow, { maxLength: 12 }), async (history) => {
-        const body = await wireOf(toProviderPrompt('system', history, 'next'));
-        expect(violationsOf(body)).toEqual([]);
-        expect(JSON.stringify(body)).not.toContain('Response interrupted');
-      }),
-      { numRuns: 300 },
+      fc.asyncProperty(
+        fc.array(anyRow, { maxLength: 14 }),
+        fc.nat(14),
+        fc.boolean(),
+        fc.array(anyStep),
+        async (rows, cut, hasSummary, steps) => {
+          // As behind a summary whose place is anywhere, also in the middle of a tool block.
+          const history = hasSummary
+            ? [summaryRow({ text: 'What was before.', created_at: 1 }), ...rows.slice(cut)]
+            : rows;
+          const conversation = await createConversation(rows, (of) => toProviderPrompt('system', of, 'next'));
+          for (const { text, calls, input } of steps) {
+            conversation.add((prompt) => addStep(prompt, text, [], calls));
+            if (input !== null) conversation.add((prompt) => addInput(prompt, input));
+          }
+          await conversation.rebase(history);
+          const last = steps.at(-1);
+          // A turn goes on behind results or a person's words; an answer without either is its end.
+          if (last && last.calls.length === 0 && !last.input?.trim())
+            conversation.add((prompt) => addInput(prompt, 'go on'));
+          const body = await wireOf(conversation.prompt());
+          expect(violationsOf(body)).toEqual([]);
+          expect(JSON.stringify(body)).not.toContain('Response interrupted');
+          const [anthropic, headers] = await anthropicWireOf(conversation.prompt());
+          expect(anthropicViolations(anthropic, headers)).toEqual([]);
+        },
+      ),
+      { numRuns: 400 },
     );
   });
+
+  it('[RU7] an id that the model makes anew within a turn is not one that the history was given', async () => {
+    const history = [
+      user('a'),
+      said('', { tool_calls: [call('x')] }),
+      result('x', '1'),
+      said('b'),
+      user('c'),
+      said('', { tool_calls: [call('x')] }),
+      result('x', '2'),
+      said('d'),
+    ];
+    const prompt = toProviderPrompt('system', history, 'next');
+    addStep(prompt, '', [], [{ id: 'x_2', name: 'read_file', args: {}, result: '3', is_error: false }]);
+    const { messages } = await wireOf(prompt);
+    expect(messages.flatMap(({ tool_calls }) => tool_calls?.map(({ id }) => id) ?? [])).toEqual(['x', 'x_2', 'x_2_2']);
+  });
+});
+
+const ids = fc.constantFrom('x', 'y', '', 'x_2', 'z'.repeat(60), 'call:1');
+const texts = fc.constantFrom('', ' ', 'some text', 'half \ud83d', '\0');
+const names = fc.constantFrom('read_file', 'no such!', 'n'.repeat(90));
+const anyRow: fc.Arbitrary<Message> = fc
+  .record({
+    role: fc.constantFrom<Message['role']>('user', 'assistant', 'assistant', 'assistant', 'tool', 'tool', 'system'),
+    content: texts,
+    calls: fc.array(
+      fc.oneof(
+        { weight: 6, arbitrary: fc.tuple(ids, fc.constantFrom('{}', '{"a":', '[]', '{"\ud83d":1}'), names) },
+        // As another program may have left it.
+        { weight: 1, arbitrary: fc.constantFrom(null, {}, { id: 7, function: { name: 'list', arguments: { a: 1 } } }) },
+      ),
+      { maxLength: 3 },
+    ),
+    id: ids,
+    state: fc.constantFrom('complete', 'interrupted', 'partial', 'failed', 'marker'),
+    run_id: fc.constantFrom('run1', 'run2', undefined),
+  })
+  .map(({ role, content, calls, id, state, run_id }) => {
+    const of = run_id === undefined ? {} : { run_id };
+    if (role === 'tool') return row(role, content, { ...of, tool_call_id: id });
+    if (role !== 'assistant') return row(role, content, of);
+    if (state === 'marker') return markerRow(RUN, 1, 'unknown', 'none');
+    const tool_calls = calls.map((one) =>
+      Array.isArray(one) ? { ...call(one[0], one[1]), function: { name: one[2], arguments: one[1] } } : one,
+    ) as ToolCall[];
+    const how = state === 'failed' ? failed : { status: state as NonNullable<Message['status']> };
+    return row(role, content, { ...of, ...how, tool_calls });
+  });
+const anyStep = fc.record({
+  text: texts,
+  calls: fc.array(
+    fc.record({ id: ids, name: names, args: fc.constant({ path: 'a' }), result: texts, is_error: fc.boolean() }),
+    {
+      maxLength: 2,
+    },
+  ),
+  input: fc.option(texts),
 });

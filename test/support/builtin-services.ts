@@ -1,5 +1,8 @@
 /** Services for the built-in agent in tests: a fixed clock, no waiting, and chats in memory. */
 import type { BuiltinServices } from '../../server/runners/builtin/services.ts';
+import { createClarifyTool } from '../../server/runners/clarify.ts';
+import { createWorkspaceTools } from '../../server/workspace/tools.ts';
+import { EVERYTHING_ALLOWED } from './everything-allowed.ts';
 
 /** 2026-03-03 13:00:02 UTC, a Tuesday. */
 export const NOW = 1_772_542_802;
@@ -7,6 +10,8 @@ export const NOW = 1_772_542_802;
 export function builtinServices(part: Partial<BuiltinServices> = {}): BuiltinServices {
   let ids = 0;
   return {
+    tools: [...createWorkspaceTools(), createClarifyTool()],
+    approvals: EVERYTHING_ALLOWED,
     now: () => NOW,
     timeZone: 'Europe/Berlin',
     searchChats: async () => [],

@@ -23,10 +23,10 @@ export interface ChildServer {
   exited: Promise<number | NodeJS.Signals>;
 }
 
-/** A home whose sessions are answered by an OpenAI-compatible provider. */
-export async function writeProviderHome(home: string, baseUrl: string, more = ''): Promise<void> {
+/** A home whose sessions are answered by a provider of that kind, an OpenAI-compatible one without it. */
+export async function writeProviderHome(home: string, baseUrl: string, more = '', kind = 'custom'): Promise<void> {
   await mkdir(home, { recursive: true });
-  const config = `model:\n  provider: custom\n  base_url: ${baseUrl}\n  default: fake-model\n${more}`;
+  const config = `model:\n  provider: ${kind}\n  base_url: ${baseUrl}\n  default: fake-model\n${more}`;
   await writeFile(path.join(home, 'config.yaml'), config);
 }
 

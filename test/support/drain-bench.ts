@@ -163,10 +163,10 @@ export async function openDrainBench(
   });
   // A reader keeps the live session in memory, and sees what is published.
   const live = registry.open(SESSION);
-  const publish = live.publishCancelled;
-  live.publishCancelled = (admission) => {
+  const publish = live.publishUnrun;
+  live.publishUnrun = (admission, outcome) => {
     shown.push({ type: 'message.complete', json: JSON.stringify(admission) } as LiveEvent);
-    publish(admission);
+    publish(admission, outcome);
   };
   registry.hold(SESSION);
   onTestFinished(async () => {

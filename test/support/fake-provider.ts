@@ -1,7 +1,7 @@
 /**
  * A provider on a real socket, scripted request by request: POST /v1/chat/completions or, for Anthropic's protocol,
- * /v1/messages; and GET /v1/models. Requests without tools are for titles: they are counted and scripted apart. Unscripted
- * requests are answered by what their prompt says (fake-provider-inline). It is strict: a conversation that the
+ * /v1/messages; and GET /v1/models. Requests without tools are for titles and summaries: they are counted and scripted
+ * apart. Unscripted requests are answered by what their prompt says (fake-provider-inline). It is strict: a conversation that the
  * pickiest provider would refuse gets a 400, and is listed in `violations`.
  *
  * Also a program: `node --import tsx test/support/fake-provider.ts --port 0` prints `{"port":n}` and serves.
@@ -11,6 +11,7 @@ import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { type AnthropicBody, anthropicViolations, chatBodyOf } from './fake-provider-anthropic.ts';
 import { anthropicDialect, openAiDialect } from './fake-provider-dialects.ts';
+import { imageFaults, imagesOf, type SentImage } from './fake-provider-images.ts';
 import { inlineSteps } from './fake-provider-inline.ts';
 import { createHold, type Hold, playSteps, type Step } from './fake-provider-steps.ts';
 import { type ChatBody, violationsOf } from './fake-provider-strict.ts';
@@ -36,12 +37,20 @@ export interface RecordedRequest {
   body: ChatBody;
   /** As it came. */
   raw: unknown;
+  /** The images in it. */
+  images: SentImage[];
   headers: IncomingHttpHeaders;
   /** The client went away before the answer was complete. */
   aborted: boolean;
   /** Resolves when the answer is complete or its connection gone, with `aborted`. */
   ended: Promise<boolean>;
   isOver: boolean;
+}
+
+/** A refusal of a request. */
+export interface Refusal {
+  status: number;
+  body: unknown;
 }
 
 /** An answer to GET /v1/models in place of the list. */
@@ -55,6 +64,8 @@ export interface FakeProvider {
   requests: RecordedRequest[];
   /** Requests for titles. */
   titles: RecordedRequest[];
+  /** Requests for summaries. */
+  summaries: RecordedRequest[];
   /** Faults that the strict check found. */
   violations: string[];
   /** How many lists of models were asked for. */
@@ -65,10 +76,14 @@ export interface FakeProvider {
   next(...steps: Step[]): void;
   /** Scripts the next request for a title; `A fitting title` is the answer otherwise. */
   nextTitle(...steps: Step[]): void;
+  /** Scripts the next request for a summary; `Summary number <n>.` is the answer otherwise. */
+  nextSummary(...steps: Step[]): void;
   /** Paths of the lists of models that were asked for, with their headers. */
   lists: { path: string; headers: IncomingHttpHeaders }[];
   /** A point to wait at, to be put into a script. */
   hold(): Hold;
+  /** What a request with images is answered from now on; null takes them. */
+  refuseImages(how: ((images: SentImage[]) => Refusal | null) | null): void;
   answerModels(answer: ModelsAnswer | null): void;
   /** Waits until that many requests have come. */
   waitForRequests(count: number): Promise<RecordedRequest>;
@@ -82,6 +97,8 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   const scripts: { match: (body: ChatBody) => boolean; steps: Step[] }[] = [];
   const waiters: { count: number; resolve: (request: RecordedRequest) => void }[] = [];
   const titleScripts: Step[][] = [];
+  const summaryScripts: Step[][] = [];
+  let imageRefusal: ((images: SentImage[]) => Refusal | null) | null = null;
   let modelsAnswer: ModelsAnswer | null = null;
 
   const server = createServer((request, response) => {
@@ -125,6 +142,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     const recorded: RecordedRequest = {
       body,
       raw,
+      images: imagesOf(raw),
       headers: request.headers,
       aborted: false,
       isOver: false,
@@ -137,19 +155,25 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       recorded.isOver = true;
       ended(recorded.aborted);
     });
-    const isTitle = !body.tools;
-    (isTitle ? provider.titles : provider.requests).push(recorded);
+    const told = JSON.stringify(anthropic ? (raw as AnthropicBody).system : body.messages?.[0]) ?? '';
+    const isSummary = !body.tools && told.includes('You write the summary');
+    const isTitle = !body.tools && !isSummary;
+    (isTitle ? provider.titles : isSummary ? provider.summaries : provider.requests).push(recorded);
     for (const waiter of waiters) if (provider.requests.length >= waiter.count) waiter.resolve(recorded);
 
     const faults = anthropic ? anthropicViolations(raw as AnthropicBody, request.headers) : violationsOf(body);
+    faults.push(...imageFaults(raw));
     provider.violations.push(...faults);
     if (faults.length > 0 && options.strict !== false) {
       const error = { message: faults.join('; '), type: 'invalid_request_error' };
       return json(response, 400, { type: 'error', error });
     }
+    const refused = recorded.images.length > 0 ? imageRefusal?.(recorded.images) : null;
+    if (refused) return json(response, refused.status, refused.body);
     const dialect = anthropic ? anthropicDialect(body.model) : openAiDialect(body);
     const play = (steps: Step[]) => playSteps(steps, { dialect, response, gone, isGone: () => isGone });
     if (isTitle && body.stream) return play(titleScripts.shift() ?? [{ text: ['A fitting', ' title'] }]);
+    if (isSummary) return play(summaryScripts.shift() ?? [{ text: `Summary number ${provider.summaries.length}.` }]);
     const at = scripts.findIndex(({ match }) => match(body));
     const steps = at < 0 ? inlineSteps(body) : scripts.splice(at, 1)[0]!.steps;
     if (body.stream) return play(steps);
@@ -177,13 +201,18 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests: [],
     titles: [],
+    summaries: [],
     lists: [],
     violations: [],
     modelRequests: 0,
     script: (match, steps) => void scripts.push({ match, steps }),
     next: (...steps) => void scripts.push({ match: () => true, steps }),
     nextTitle: (...steps) => void titleScripts.push(steps),
+    nextSummary: (...steps) => void summaryScripts.push(steps),
     hold: createHold,
+    refuseImages: (how) => {
+      imageRefusal = how;
+    },
     answerModels: (answer) => {
       modelsAnswer = answer;
     },

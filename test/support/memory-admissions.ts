@@ -123,6 +123,18 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         return 'appended';
       }),
 
+    absorb: (fence, admissionId, rows, now) =>
+      atomic(() => {
+        if (!holds(fence)) return 'fenced';
+        const admission = find(fence.session_id, admissionId);
+        if (admission?.status !== 'queued' || admission.mode !== 'steer') return 'moved';
+        write(fence.session_id, rows);
+        const end = { status: 'terminal', outcome: 'completed', ended_at: now, message_id: rows.at(-1)!.id } as const;
+        Object.assign(admission, end, { journal_pruned: true });
+        touch(state.sessions.get(fence.session_id)!, now);
+        return 'absorbed';
+      }),
+
     settle: ({ fence, outcome, now, ...end }) =>
       atomic(() => {
         if (!holds(fence)) return 'fenced';
@@ -241,6 +253,7 @@ function countTurn(session: StoredSession, { rows, usage, flag }: TurnEnd, now: 
   session.cached_tokens += usage.cached_tokens ?? 0;
   session.reasoning_tokens += usage.reasoning_tokens ?? 0;
   session.context_used = usage.context_used ?? session.context_used;
+  if (usage.context_used !== undefined) session.context_estimated = usage.context_estimated ?? false;
   session.context_length = usage.context_length ?? session.context_length;
   if (usage.cost_usd !== undefined) session.cost_usd = (session.cost_usd ?? 0) + usage.cost_usd;
 }

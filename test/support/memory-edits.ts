@@ -19,7 +19,10 @@ export function applyCut(state: MemoryState, session: StoredSession, cut: Cut, n
   takeOut(state, id, cut.kept === null ? (state.messages.get(id) ?? []).map((row) => row.id) : cut.remove);
   session.message_count = cut.count;
   session.last_message_at = cut.kept?.timestamp ?? null;
+  const summary = state.summaries.get(id);
+  if (summary && (cut.kept === null || cut.remove.includes(summary.anchor))) state.summaries.delete(id);
   session.context_used = null;
+  session.context_estimated = false;
   session.edit_number += 1;
   session.edit_fence = cut.kept?.id ?? null;
   touch(session, now);
@@ -41,7 +44,7 @@ export function createMemoryEdits(state: MemoryState, alive: AliveProbe): EditSt
         return { kind: 'edited', session: rowOf(state, session) };
       }),
 
-    copy: ({ rows, usage, parent_session_id: _parent, now, ...named }) =>
+    copy: ({ rows, usage, parent_session_id: _parent, summary, now, ...named }) =>
       atomic(() => {
         const id = named.session_id;
         if (state.sessions.has(id) || state.tombstones.has(id)) return { kind: 'id_taken' };
@@ -67,12 +70,14 @@ export function createMemoryEdits(state: MemoryState, alive: AliveProbe): EditSt
           cost_usd: usage?.cost_usd ?? null,
           context_used: usage?.context_used ?? null,
           context_length: usage?.context_length ?? null,
+          context_estimated: usage?.context_estimated ?? false,
           flags: [],
           create_key: null,
           create_digest: null,
         };
         state.sessions.set(id, session);
         putRows(state, id, rows);
+        if (summary) state.summaries.set(id, summary);
         return { kind: 'created', session: rowOf(state, session) };
       }),
   };

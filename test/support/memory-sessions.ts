@@ -85,6 +85,7 @@ export function createMemorySessions(state: MemoryState): SessionStore {
         state.admissions = state.admissions.filter((one) => one.session_id !== sessionId);
         state.messages.delete(sessionId);
         state.inactive.delete(sessionId);
+        state.summaries.delete(sessionId);
         state.leases.delete(sessionId);
         state.sessions.delete(sessionId);
         // A session that never ran never had a file of ours.

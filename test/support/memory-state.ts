@@ -4,7 +4,15 @@
  */
 
 import { RegistryTrouble } from '../../db/storage-trouble.ts';
-import type { AliveProbe, LeaseRequest, NewSession, OpenRow, Project, SessionRow } from '../../db/stores.ts';
+import type {
+  AliveProbe,
+  ContextSummary,
+  LeaseRequest,
+  NewSession,
+  OpenRow,
+  Project,
+  SessionRow,
+} from '../../db/stores.ts';
 import { judgeLease, type LeaseOwner, needsLease } from '../../server/core/lease-rules.ts';
 import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
 
@@ -25,6 +33,7 @@ export interface MemoryState {
   messages: Map<string, Message[]>;
   /** Rows that are active no more, in the order in which they were taken out. */
   inactive: Map<string, Message[]>;
+  summaries: Map<string, ContextSummary>;
   leases: Map<string, LeaseOwner>;
   epochs: (ProcessIdentity & { ended: boolean })[];
   projects: (Project & { created: number })[];
@@ -40,6 +49,7 @@ export const emptyState = (): MemoryState => ({
   accepted: 0,
   messages: new Map(),
   inactive: new Map(),
+  summaries: new Map(),
   leases: new Map(),
   epochs: [],
   projects: [],
@@ -97,6 +107,7 @@ export function addSession(state: MemoryState, input: NewSession): StoredSession
     cost_usd: null,
     context_used: null,
     context_length: null,
+    context_estimated: false,
     flags: [],
   };
   state.sessions.set(session.session_id, session);

@@ -2,7 +2,15 @@
  * All stores in plain memory: the reference that says what the interfaces in db/stores.ts mean. The contract suite runs
  * over it and over SQLite; where the two disagree one of them is wrong.
  */
-import type { AliveProbe, ChangeStore, EpochStore, LeaseStore, ProjectStore, Stores } from '../../db/stores.ts';
+import type {
+  AliveProbe,
+  ChangeStore,
+  ContextStore,
+  EpochStore,
+  LeaseStore,
+  ProjectStore,
+  Stores,
+} from '../../db/stores.ts';
 import { type LeaseOwner, sameProcess, sameWriter } from '../../server/core/lease-rules.ts';
 import { createMemoryAdmissions } from './memory-admissions.ts';
 import { createMemoryEdits } from './memory-edits.ts';
@@ -23,6 +31,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
     messages: createMemoryMessages(state),
     admissions: createMemoryAdmissions(state, alive),
     edits: createMemoryEdits(state, alive),
+    contexts: createMemoryContexts(state),
     leases: createMemoryLeases(state, alive),
     changes: createMemoryChanges(state),
     epochs: createMemoryEpochs(state),
@@ -66,6 +75,23 @@ function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
           return !held || !isLiving(alive, held);
         });
         return { sessions, othersRun: others.length > sessions.length };
+      }),
+  };
+}
+
+function createMemoryContexts(state: MemoryState): ContextStore {
+  return {
+    summary: (sessionId) => atomic(() => state.summaries.get(sessionId) ?? null),
+
+    summarise: (sessionId, summary, { editNumber, contextUsed }) =>
+      atomic(() => {
+        const session = state.sessions.get(sessionId);
+        if (session?.edit_number !== editNumber) return 'stale';
+        state.summaries.set(sessionId, summary);
+        session.context_used = contextUsed;
+        session.context_estimated = true;
+        touch(session, summary.created_at);
+        return 'saved';
       }),
   };
 }

@@ -11,10 +11,13 @@ export function makeTurn(part: Partial<Turn> = {}): Turn {
     sessionId: '20260303_130002_abcdef',
     runId: RUN_ID,
     input: 'hello',
+    attachments: [],
+    attachment: async () => null,
     model: '',
     workspace: null,
     history: [],
     ask: async () => ({ kind: 'timeout' }),
+    steer: async () => [],
     ...part,
   };
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWorkspaceTools } from '../../server/workspace/tools.ts';
 import { checkWorkspace, openWorkspace, type Workspace } from '../../server/workspace/workspace.ts';
+import { toolContext } from '../support/tool-context.ts';
 
 const SECRET = 'the secret outside';
 let base: string;
@@ -42,7 +43,7 @@ async function use(
 ) {
   const tool = createWorkspaceTools().find((each) => each.name === name)!;
   expect(tool.preview(args)).toBeTypeOf('string');
-  return tool.execute(args, at, signal);
+  return tool.execute(args, toolContext(at, signal));
 }
 
 /** What all three tools say of a path. */
@@ -358,9 +359,17 @@ describe('listing and searching', () => {
 
   it('[RU3] the tools have names, schemas and previews that a model can be shown', () => {
     const tools = createWorkspaceTools();
-    expect(tools.map(({ name }) => name)).toEqual(['list_files', 'read_file', 'search_files']);
-    for (const { parameters, preview } of tools) {
+    expect(tools.map(({ name, effect }) => `${effect} ${name}`)).toEqual([
+      'read list_files',
+      'read read_file',
+      'read search_files',
+      'write write_file',
+      'write edit_file',
+      'plan todo',
+    ]);
+    for (const { parameters, preview, effect } of tools) {
       expect(parameters).toMatchObject({ type: 'object', additionalProperties: false });
+      if (effect === 'plan') continue;
       expect(preview({ path: 'a\nb'.repeat(100), query: 'a\nb'.repeat(100) })).toMatch(/^a b.{70,}…$/);
     }
   });

@@ -4,6 +4,7 @@ import { isSessionId } from '../../../server/core/ids.ts';
 import { AppError } from '../../../server/errors.ts';
 import type { GatewaySession } from '../../../server/live/gateway-sessions.ts';
 import type { SeedRow } from '../../../server/sessions/seed.ts';
+import { createSessionLock } from '../../../server/sessions/session-lock.ts';
 import { RpcError } from '../frames.ts';
 import { type Caller, type Method, method } from '../method.ts';
 import { infoOf, messagesOf, snapshotOf } from '../views.ts';
@@ -21,6 +22,8 @@ const Seed = Type.Object(
 
 export function openingMethods(parts: GatewayMethodParts): Record<string, Method> {
   const { live, enter, sessions, version, epoch } = parts;
+  /** Creations with the same key, one after the other. */
+  const byKey = createSessionLock();
 
   /** The session, and the caller attached to it. */
   async function snapshot(session: GatewaySession, caller: Caller, omit: boolean, resumed: boolean) {
@@ -28,7 +31,7 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
     return snapshotOf(session, standing, { version, epoch, omit, resumed });
   }
 
-  /** A session that is stored by its id or, failing that, by its exact title. */
+  /** The stored id of what is named by it or, failing that, by its exact title. */
   async function storedId(name: string): Promise<string> {
     if (isSessionId(name) && live.bySession(name)) return name;
     if (isSessionId(name)) {
@@ -38,9 +41,10 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
         if (!(error instanceof AppError) || error.code !== 'session_not_found') throw error;
       }
     }
-    const found = await parts.byTitle(name);
-    if (found === null) throw new AppError('session_not_found');
-    return found;
+    const [found] = await parts.titled(name, { archived: 'yes', limit: 1 });
+    const named = found?.session_id ?? live.list().find(({ draft }) => draft?.title === name)?.sessionId;
+    if (named === undefined) throw new AppError('session_not_found');
+    return named;
   }
 
   return {
@@ -57,18 +61,20 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
       }),
       async (params, caller) => {
         const { messages = [], idempotency_key: key = null, close_on_disconnect: closeOnDisconnect = false } = params;
-        const draft = await parts.draftOf({
-          title: params.title ?? null,
-          model: params.model ?? null,
-          workspace: params.cwd ?? null,
-          source: params.source ?? 'gateway',
-        });
-        // A conversation that begins with something is a row at once: there is something to lose.
-        const isSeeded = messages.length > 0;
-        const session = isSeeded
-          ? await live.open(await parts.seed(draft, messages.map(seedRow)), { closeOnDisconnect })
-          : await live.create(draft, { key, closeOnDisconnect });
-        const { session: stored, rows, latestSeq } = await enter(session, caller, isSeeded);
+        const create = async (): Promise<GatewaySession> => {
+          const draft = await parts.draftOf({
+            title: params.title ?? null,
+            model: params.model ?? null,
+            workspace: params.cwd ?? null,
+            source: params.source ?? 'gateway',
+          });
+          if (messages.length === 0) return live.create(draft, { key, closeOnDisconnect });
+          // A conversation that begins with something is a row at once: there is something to lose.
+          return live.open(await parts.seed(draft, messages.map(seedRow)), { key, closeOnDisconnect });
+        };
+        const session =
+          key === null ? await create() : await byKey(key, async () => live.byKey(key) ?? (await create()));
+        const { session: stored, rows, latestSeq } = await enter(session, caller, true);
         return {
           session_id: session.runtimeId,
           stored_session_id: session.sessionId,

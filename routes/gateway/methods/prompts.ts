@@ -1,6 +1,6 @@
 /** Methods on turns: submit, interrupt, and what is to be said to a running agent. */
 import Type, { type Static } from 'typebox';
-import type { Message } from '../../../server/core/terms.ts';
+import type { Message, Mode } from '../../../server/core/terms.ts';
 import { AppError } from '../../../server/errors.ts';
 import type { GatewaySession } from '../../../server/live/gateway-sessions.ts';
 import type { AdmissionView } from '../../../server/sessions/admission-view.ts';
@@ -9,7 +9,11 @@ import { RpcError } from '../frames.ts';
 import { type Method, method } from '../method.ts';
 import { type GatewayMethodParts, RuntimeId } from './parts.ts';
 
-const Said = Type.Object({ session_id: RuntimeId, text: Type.String() });
+const Said = Type.Object({
+  session_id: RuntimeId,
+  text: Type.String(),
+  request_id: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+});
 
 const Place = Type.String({ minLength: 1, maxLength: 200 });
 /** Edit and send again: from which prompt on everything is taken back for this one, in the same step. */
@@ -26,12 +30,18 @@ const TRUNCATIONS = ['truncate_before_message_id', 'truncate_before_row_id', 'tr
 export function promptMethods(parts: GatewayMethodParts): Record<string, Method> {
   const { live, prompts, stop } = parts;
 
-  /** No agent here can be spoken to in the middle of its turn yet. */
-  const unsupported = method(Said, async ({ session_id, text }) => {
-    live.get(session_id);
-    if (text.trim() === '') throw new AppError('empty_prompt');
-    throw new AppError('unsupported_mode', 'The agent of this session cannot be spoken to while it works.');
-  });
+  /** Says something to the turn that runs. Accepted it is never lost: what comes too late runs as a prompt of its own. */
+  const say = (mode: 'steer' | 'interrupt', status: string) =>
+    method(Said, async ({ session_id, text, request_id = null }) => {
+      const { sessionId, live: runtime } = live.get(session_id);
+      if (text.trim() === '') throw new AppError('empty_prompt');
+      // Nothing runs that it could be said to: nothing is stored.
+      if (!runtime.run) return { status: 'rejected', text };
+      await parts.assertOwn(sessionId);
+      const submission = { sessionId, text, attachments: [], mode, requestId: request_id, principalId: 'owner' };
+      const admission = await prompts.submit(submission);
+      return { status, text, run_id: admission.run_id, admission };
+    });
 
   /** The prompt in whose place this one comes; null for one that comes at the end. */
   async function placeOf(params: Truncating, session: GatewaySession): Promise<PromptPlace | null> {
@@ -74,7 +84,7 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
         session_id: RuntimeId,
         text: Type.String(),
         attachments: Type.Array(Type.String(), { maxItems: 100, default: [] }),
-        mode: Type.Enum(['queue', 'steer', 'interrupt', 'reject'], { default: 'queue' }),
+        mode: Type.Optional(Type.Enum(['queue', 'steer', 'interrupt', 'reject'])),
         queued: Type.Optional(Type.Boolean()),
         request_id: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
         ...Truncation,
@@ -82,22 +92,27 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
       async (params, caller) => {
         const { session_id, text, attachments, mode, queued, request_id = null } = params;
         const session = live.get(session_id);
-        const { sessionId, draft } = session;
+        const { sessionId } = session;
         const submission = { sessionId, text, attachments, requestId: request_id, principalId: 'owner' };
-        const admission = await live.keptDuring(session, async () => {
+        const isReplacing = TRUNCATIONS.some((name) => params[name] !== undefined);
+        const asked = queued || isReplacing ? 'queue' : (mode ?? parts.busyMode);
+        const admit = async (): Promise<AdmissionView> => {
           await parts.assertOwn(sessionId);
           const place = await placeOf(params, session);
-          return place
-            ? resend(place, session, submission)
-            : prompts.submit({ ...submission, mode: queued ? 'queue' : mode, ...(draft && { draft }) });
-        });
-        session.draft = null;
+          const { draft } = session;
+          const accepted = place
+            ? await resend(place, session, submission)
+            : await prompts.submit({ ...submission, mode: asked, ...(draft && { draft }) });
+          session.draft = null;
+          return accepted;
+        };
+        const admission = await live.keptDuring(session, () => live.inTurn(session, admit));
         // Closed by another client meanwhile: the prompt is accepted all the same.
         if (live.bySession(sessionId) === session) live.join(session, caller);
         const isBehind = (admission.position ?? 0) > 0;
         const now = isBehind ? admission : await started(sessionId, admission.admission_id);
         return {
-          status: now.status === 'queued' ? 'queued' : 'streaming',
+          status: statusOf(now, asked),
           user_row_id: `${admission.run_id}.0`,
           run_id: admission.run_id,
           admission: now,
@@ -116,8 +131,8 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
       },
     ),
 
-    'session.steer': unsupported,
-    'session.redirect': unsupported,
+    'session.steer': say('steer', 'queued'),
+    'session.redirect': say('interrupt', 'redirected'),
   };
 
   /** Behind nothing: it has begun when its sender hears of it, unless something holds the queue up. */
@@ -125,4 +140,10 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
     await parts.claimed(sessionId);
     return prompts.get(sessionId, admissionId);
   }
+}
+
+/** What became of an accepted prompt, in one word. */
+function statusOf({ status }: AdmissionView, mode: Mode): 'streaming' | 'queued' | 'steered' | 'redirected' {
+  if (status !== 'queued') return 'streaming';
+  return mode === 'steer' ? 'steered' : mode === 'interrupt' ? 'redirected' : 'queued';
 }

@@ -23,12 +23,14 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
 
   /** Changes fields of a session, stored or not yet. */
   async function change(session: GatewaySession, fields: { title?: string | null; workspace?: string | null }) {
-    if (session.draft !== null) {
-      session.draft = await parts.draftOf({ ...session.draft, ...fields });
-      return null;
-    }
-    await parts.assertOwn(session.sessionId);
-    return sessions.patch(session.sessionId, fields, null);
+    return live.inTurn(session, async () => {
+      if (session.draft !== null) {
+        session.draft = await parts.draftOf({ ...session.draft, ...fields });
+        return null;
+      }
+      await parts.assertOwn(session.sessionId);
+      return sessions.patch(session.sessionId, fields, null);
+    });
   }
 
   /** A session by its runtime id, else by its stored id, else by its title. */
@@ -46,9 +48,9 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
       });
       if (found) return name;
     }
-    const titled = await parts.byTitle(name);
-    if (titled === null) throw new AppError('session_not_found');
-    return titled;
+    const [titled] = await parts.titled(name, { archived: 'yes', limit: 1 });
+    if (!titled) throw new AppError('session_not_found');
+    return titled.session_id;
   }
 
   const listRow = (one: SessionView) => ({
@@ -66,8 +68,10 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
     ...(live.bySession(one.session_id) && { live_session_id: live.bySession(one.session_id)?.runtimeId }),
   });
 
-  const list = (limit: number, title?: string) =>
-    sessions.list({ limit, cursor: null, archived: 'no', q: title ?? null, project_id: null, source: null });
+  const newest = async (limit: number): Promise<SessionView[]> => {
+    const query = { limit, cursor: null, archived: 'no', q: null, project_id: null, source: null } as const;
+    return (await sessions.list(query)).sessions;
+  };
 
   return {
     'session.active_list': method(
@@ -92,20 +96,18 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
         limit: Type.Integer({ minimum: 1, maximum: 100_000, default: 200 }),
       }),
       async ({ title, limit }) => {
-        const { sessions: found } = await list(title === undefined ? limit : 200, title);
-        const exact = title === undefined ? found : found.filter((one) => one.title === title).slice(0, limit);
-        return { sessions: exact.map(listRow) };
+        const found = await (title === undefined ? newest(limit) : parts.titled(title, { archived: 'no', limit }));
+        return { sessions: found.map(listRow) };
       },
     ),
 
     'session.most_recent': method(Type.Object({}), async () => {
-      const { sessions: found } = await list(200);
-      const newest = found.reduce<SessionView | null>(
+      const latest = (await newest(200)).reduce<SessionView | null>(
         (best, one) => (best === null || one.updated_at > best.updated_at ? one : best),
         null,
       );
-      if (!newest) return { session_id: null };
-      const { session_id, title, created_at, source } = newest;
+      if (!latest) return { session_id: null };
+      const { session_id, title, created_at, source } = latest;
       return { session_id, title, started_at: created_at, source };
     }),
 
@@ -166,6 +168,23 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
       return { removed };
     }),
 
+    'session.compress': method(
+      Type.Object({ session_id: RuntimeId, focus_topic: Type.Optional(Type.String({ maxLength: 2000 })) }),
+      async ({ session_id, focus_topic }) => {
+        const session = live.get(session_id);
+        if (session.draft) throw new RpcError(4004, 'There is nothing to compress yet.');
+        await parts.assertOwn(session.sessionId);
+        const compacted = await parts.compress(session.sessionId, focus_topic?.trim() || null);
+        const { session: stored, ...result } =
+          compacted === 'pending' ? { status: compacted, session: await sessions.get(session.sessionId) } : compacted;
+        return {
+          ...result,
+          usage: usageOf(stored.usage, stored.model),
+          info: infoOf(session, stored, version),
+        };
+      },
+    ),
+
     'session.usage': method(OneSession, async ({ session_id }) => {
       const stored = await storedOf(live.get(session_id));
       return usageOf(stored?.usage ?? null, stored?.model ?? null);
@@ -186,7 +205,7 @@ export function sessionMethods(parts: GatewayMethodParts): Record<string, Method
     }),
 
     'session.close': method(OneSession, async ({ session_id }) => {
-      const session = live.list().find((one) => one.runtimeId === session_id);
+      const session = live.find(session_id);
       if (!session) return { closed: false };
       await live.end(session, 'closed');
       // Its turn goes on; who closes to delete need not ask twice when it is about to end.

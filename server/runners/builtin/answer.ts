@@ -9,7 +9,6 @@ import type { Call, Scene } from './call.ts';
 import { makeCalls } from './call.ts';
 import { matchChatsCall, searchChatsCall, searchWords, summariseChatCall, summariseTextCall } from './chat-calls.ts';
 import { demo } from './demo.ts';
-import { fileCall } from './file-calls.ts';
 import {
   GREETING,
   helpText,
@@ -26,8 +25,10 @@ import { listModelsCall } from './model-calls.ts';
 import { addNoteCall, listNotesCall, removeNoteCall } from './note-calls.ts';
 import { calculateCall, clockCall } from './reckon-calls.ts';
 import { sayMessage } from './speech.ts';
+import { toolCall } from './tool-call.ts';
+import { readToolCommand } from './tool-commands.ts';
 
-/** The files that an answer may look at. */
+/** The tools of an answer, and the files that they work with. */
 export interface Files {
   tools: ReadonlyMap<string, ToolDefinition>;
   workspace: Workspace | null;
@@ -62,8 +63,14 @@ export async function* answer(
 function planFor(intent: Intent, scene: Scene, files: Files): Plan {
   const { turn, services } = scene;
   switch (intent.kind) {
-    case 'command':
-      return { say: intent.name === 'help' ? helpText() : unknownCommand(intent.name) };
+    case 'command': {
+      if (intent.name === 'help') return { say: helpText() };
+      const command = readToolCommand(intent.name, intent.rest);
+      if (!command) return { say: unknownCommand(intent.name) };
+      return 'usage' in command
+        ? { say: command.usage }
+        : { call: toolCallOf(command.tool, command.args, files, scene) };
+    }
     case 'note_add':
       return { call: addNoteCall(intent.text, turn.history) };
     case 'note_list':
@@ -79,13 +86,13 @@ function planFor(intent: Intent, scene: Scene, files: Files): Plan {
     case 'summarise_chat':
       return { call: summariseChatCall(intent.chat, scene) };
     case 'list_files':
-      return { call: fileCallOf('list_files', { path: intent.path }, files) };
+      return { call: toolCallOf('list_files', { path: intent.path }, files, scene) };
     case 'read_file': {
       const args = { path: intent.path, ...(intent.offset > 1 ? { offset: intent.offset } : {}) };
-      return { call: fileCallOf('read_file', args, files) };
+      return { call: toolCallOf('read_file', args, files, scene) };
     }
     case 'search_files':
-      return { call: fileCallOf('search_files', { query: intent.query }, files) };
+      return { call: toolCallOf('search_files', { query: intent.query }, files, scene) };
     case 'search_chats':
       return { call: searchChatsCall(intent.query, scene) };
     case 'help':
@@ -109,6 +116,6 @@ function planFor(intent: Intent, scene: Scene, files: Files): Plan {
   }
 }
 
-function fileCallOf(name: string, args: Record<string, unknown>, { tools, workspace }: Files): Call {
-  return fileCall(tools.get(name)!, args, workspace);
+function toolCallOf(name: string, args: Record<string, unknown>, { tools, workspace }: Files, scene: Scene): Call {
+  return toolCall(tools.get(name)!, args, workspace, scene);
 }

@@ -4,6 +4,7 @@
  */
 import { wellFormed, wellFormedJson } from '../../core/text.ts';
 import type { RunnerEvent, Turn } from '../runner.ts';
+import { createSideEvents } from '../side-events.ts';
 import type { BuiltinServices } from './services.ts';
 
 /** What one turn's answer is made with. */
@@ -19,6 +20,16 @@ export interface Outcome {
   is_error: boolean;
   /** Markdown for the person, said after the call. */
   say: string;
+  /** What it changed in a file, as a unified diff. */
+  diff?: string;
+  /** Seconds that it took, if it knows better than whoever waits for it. */
+  duration_s?: number;
+}
+
+/** What a call tells while it runs, and under which id. */
+export interface Telling {
+  id: string;
+  tell(event: RunnerEvent): void;
 }
 
 export interface Call {
@@ -26,7 +37,7 @@ export interface Call {
   args: Record<string, unknown>;
   /** One short line. */
   preview: string;
-  run(signal: AbortSignal): Promise<Outcome>;
+  run(signal: AbortSignal, telling: Telling): Promise<Outcome>;
 }
 
 /** Longest result (characters). */
@@ -57,11 +68,12 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
     const payload = { tool_id: ids[index]!, name, args: wellFormedJson(args), preview: previewOf(preview) };
     yield { type: 'tool.start', payload };
   }
+  const meanwhile = createSideEvents();
   for (const [index, call] of calls.entries()) {
     const started = services.now();
-    const ran = outcomeOf(call, signal).then((outcome) => {
+    const ran = outcomeOf(call, signal, { id: ids[index]!, tell: meanwhile.tell }).then((outcome) => {
       outcomes[index] = outcome;
-      times[index] = Math.max(0, services.now() - started);
+      times[index] = outcome.duration_s ?? Math.max(0, services.now() - started);
       return index;
     });
     running.set(index, ran);
@@ -69,10 +81,13 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
   const abort = abortion(signal);
   try {
     while (running.size > 0) {
-      const index = await Promise.race([...running.values(), abort.happened]);
-      if (index === null) return null;
+      const index = await Promise.race([abort.happened, meanwhile.some(), ...running.values()]);
+      if (signal.aborted) return null;
+      // What a call has put out stands before its end.
+      yield* meanwhile.take();
+      if (index === null) continue;
       running.delete(index);
-      const { result, is_error } = outcomes[index]!;
+      const { result, is_error, diff } = outcomes[index]!;
       yield {
         type: 'tool.complete',
         payload: {
@@ -81,6 +96,7 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
           result: bounded(result),
           is_error,
           duration_s: Math.round(times[index]! * 1000) / 1000,
+          ...(diff === undefined ? {} : { diff }),
         },
       };
     }
@@ -91,9 +107,9 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
 }
 
 /** A tool that throws is a tool that failed: the turn goes on and says so, without the inside of the error. */
-async function outcomeOf(call: Call, signal: AbortSignal): Promise<Outcome> {
+async function outcomeOf(call: Call, signal: AbortSignal, telling: Telling): Promise<Outcome> {
   try {
-    return await call.run(signal);
+    return await call.run(signal, telling);
   } catch {
     return refused('The tool failed.', `That did not work: the server could not do \`${call.name}\` just now.`);
   }

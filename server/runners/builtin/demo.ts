@@ -86,9 +86,12 @@ const showTools: Demonstration = async function* (scene) {
 function slowed(call: Call, ms: number, { services }: Scene): Call {
   return {
     ...call,
-    async run(signal) {
+    async run(signal, telling) {
+      const { id, tell } = telling;
+      tell({ type: 'tool.output', payload: { tool_id: id, text: `Taking ${ms} ms on purpose…\n` } });
       await services.sleep(ms, signal);
-      return call.run(signal);
+      tell({ type: 'tool.output', payload: { tool_id: id, text: 'Done.\n' } });
+      return call.run(signal, telling);
     },
   };
 }

@@ -5,6 +5,7 @@
 import type { ModelInfo } from '../runner.ts';
 import { EXAMPLES } from './examples.ts';
 import type { ServerInfo } from './services.ts';
+import { TOOL_COMMANDS } from './tool-commands.ts';
 
 export const IDENTITY =
   'I am the built-in agent of Turnkeep: a set of fixed rules and real tools, **not a language model**. ' +
@@ -24,16 +25,18 @@ export const UNKNOWN =
 /** The help, with the examples. */
 export function helpText(): string {
   const rows = EXAMPLES.map(({ prompt, gives }) => `| \`${prompt}\` | ${gives} |`);
+  const commands = TOOL_COMMANDS.map(({ usage, gives }) => `| \`${usage.replaceAll('|', '\\|')}\` | ${gives} |`);
   return [
     'I am the built-in agent, **not a language model**: I know the following kinds of questions, in English.',
     ['| Say | You get |', '|---|---|', ...rows].join('\n'),
-    'Commands: `/help` shows this, `/demo` lists demonstrations of what an agent can send.',
+    ['| Command | You get |', '|---|---|', ...commands].join('\n'),
+    'What writes or runs asks you first, unless the configuration says otherwise. `/help` shows this, `/demo` lists demonstrations of what an agent can send.',
   ].join('\n\n');
 }
 
 /** What an unknown command is told. */
 export function unknownCommand(name: string): string {
-  return `I do not know the command \`/${name.slice(0, 40)}\`. There are \`/help\` and \`/demo\`.`;
+  return `I do not know the command \`/${name.slice(0, 40)}\`. \`/help\` shows which there are.`;
 }
 
 /** How to connect a model; names the models that are there already. */

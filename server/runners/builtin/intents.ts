@@ -74,6 +74,14 @@ const LONG_RULES: Rule[] = [
     return match && { kind: 'command', name: match[1]!.toLowerCase(), rest: (match[2] ?? '').trim() };
   },
   (text) => {
+    const match = /^(?:please )?run:? `([^`]+)`$/i.exec(text) ?? /^(?:please )?run: ([\s\S]+)$/i.exec(text);
+    return match && { kind: 'command', name: 'run', rest: match[1]!.trim() };
+  },
+  (text) => {
+    const match = /^(?:please )?(?:write|save) "([\s\S]+)" (?:to|into|as) ("[^"\n]+"|\S+)$/i.exec(text);
+    return match && { kind: 'command', name: 'write', rest: `${match[2]} ${match[1]}` };
+  },
+  (text) => {
     const match =
       /^(?:please )?(?:take a |add a |make a |new )?note(?: to self| that)?: ?([\s\S]+)$/i.exec(text) ??
       /^(?:please )?(?:(?:take|add|make) (?:a )?note(?: to self)?|note|remember)(?: that| to| of)? (?!\d+$|(?:when|what|how|why|where|who|if)\b)([\s\S]+)$/i.exec(

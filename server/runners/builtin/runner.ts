@@ -2,7 +2,6 @@
  * The built-in agent as a runner: the default when no model is connected. It answers by rules and real tools, says
  * that it is no language model (RU2), and needs nothing but this server.
  */
-import { createWorkspaceTools } from '../../workspace/tools.ts';
 import { openWorkspace } from '../../workspace/workspace.ts';
 import type { Runner, RunnerEnd } from '../runner.ts';
 import { answer } from './answer.ts';
@@ -20,13 +19,20 @@ const CRASHED: RunnerEnd = {
 
 /** Makes the built-in agent. */
 export function createBuiltinRunner(services: BuiltinServices): Runner {
-  const tools = new Map(createWorkspaceTools().map((tool) => [tool.name, tool]));
+  const tools = new Map(services.tools.map((tool) => [tool.name, tool]));
   return {
     kind: 'builtin',
     async *run(turn, signal) {
       try {
         const workspace = turn.workspace === null ? null : openWorkspace(turn.workspace);
-        const end = yield* answer(recognise(turn.input), { turn, signal, services }, { tools, workspace });
+        const files = { tools, workspace };
+        let end = yield* answer(recognise(turn.input), { turn, signal, services }, files);
+        // What is said meanwhile is answered behind it.
+        for (let said = await turn.steer(); said.length > 0 && !signal.aborted; said = await turn.steer()) {
+          for (const { text } of said) {
+            end = yield* answer(recognise(text), { turn: { ...turn, input: text }, signal, services }, files);
+          }
+        }
         return signal.aborted ? INTERRUPTED : end;
       } catch {
         // A runner never throws (RU1), whatever a service did.

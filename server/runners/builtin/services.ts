@@ -2,6 +2,8 @@
  * What the built-in agent needs from the server, and nothing more. Owns nothing; the composition root gives it.
  */
 import type { Message, MessageRole } from '../../core/terms.ts';
+import type { ToolDefinition } from '../../workspace/tool.ts';
+import type { Approvals } from '../approvals.ts';
 import type { ModelInfo } from '../runner.ts';
 
 /** One message that a search found. */
@@ -24,6 +26,10 @@ export interface ServerInfo {
 }
 
 export interface BuiltinServices {
+  /** The tools that every runner has. */
+  tools: readonly ToolDefinition[];
+  /** Decides on what writes or runs. */
+  approvals: Approvals;
   /** Epoch seconds. */
   now(): number;
   /** The server's own zone, an IANA name. */

@@ -81,6 +81,21 @@ export function answerCodeOf(problem: Problem): AnswerCode {
 }
 
 /**
+ * Whether a request may have been refused for its images: the answer names them, or leaves open what was wrong. Nothing is
+ * taken for sure by this: whether it was so shows when it is asked again without them (AT8).
+ */
+export function mayMeanImages(problem: Problem): boolean {
+  if (problem.kind !== 'answered') return false;
+  if (problem.status === 413) return true;
+  const code = answerCodeOf(problem);
+  if (code === 'content_filter' || IMAGE_WORDS.test(problem.text ?? '')) return true;
+  const isOpen = code === 'provider_error' || code === 'model_not_found';
+  return isOpen && problem.status !== null && [400, 404, 415, 422].includes(problem.status);
+}
+
+const IMAGE_WORDS = /image|vision|multi-?modal|media.?type|mmproj/i;
+
+/**
  * Wordings of providers that say no more than a sentence (vLLM, LM Studio, llama.cpp, Anthropic's and Google's
  * compatible endpoints, gateways), each only where the status leaves it open. `null` is an error inside a stream.
  */

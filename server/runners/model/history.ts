@@ -8,16 +8,31 @@
 import { isMarker } from '../../core/marker.ts';
 import type { Message, ToolCall } from '../../core/terms.ts';
 import { wellFormed, wellFormedJson } from '../../core/text.ts';
+import { addPart, type UserPart } from './attached.ts';
 import type { ProviderMessage, ProviderPrompt, ReasoningPart } from './chat-model.ts';
 
 /** Stands for the result of a call that never got one. */
 export const INTERRUPTED_RESULT = 'The tool call was interrupted before it finished; there is no result.';
 /** Stands between a tool result and the next prompt when the turn ended without an answer. */
 export const NO_ANSWER = '(This turn ended without an answer.)';
+/** Stands between a tool result and what the person says in the middle of the turn. */
+export const SAID_MEANWHILE = '(The user says something while this is being done.)';
 /** Stands before a conversation whose first row is the assistant's. */
 export const NO_BEGINNING = '(The beginning of the conversation is not available.)';
 /** Some providers refuse an empty result. */
 const EMPTY_RESULT = '(no output)';
+
+type UserMessage = Extract<ProviderMessage, { role: 'user' }>;
+
+/** The files of a conversation. */
+export interface PromptFiles {
+  /** Ids of those of the prompt. */
+  given: readonly string[];
+  /** What a model is told of these. */
+  partsOf(ids: readonly string[] | undefined): UserPart[];
+}
+
+const NO_FILES: PromptFiles = { given: [], partsOf: () => [] };
 
 /** One call with its result, ready to be sent. */
 export interface SettledCall {
@@ -34,22 +49,52 @@ export interface SettledCall {
  * @param system the system prompt
  * @param history the transcript before the prompt, oldest first
  * @param input the prompt
+ * @param files what stands for the files of the prompt and of the rows
  */
-export function toProviderPrompt(system: string, history: readonly Message[], input: string): ProviderPrompt {
+export function toProviderPrompt(
+  system: string,
+  history: readonly Message[],
+  input: string,
+  files: PromptFiles = NO_FILES,
+): ProviderPrompt {
   const prompt: ProviderPrompt = [{ role: 'system', content: system }];
   const ids = new Set<string>();
+  const last = lastPlaces(history, files.given);
   for (const [index, row] of history.entries()) {
-    if (row.role === 'user') addUser(prompt, row.content);
+    const within = row.run_id !== undefined && history[index - 1]?.run_id === row.run_id;
+    if (row.role === 'user') {
+      const here = row.attachments?.filter((one) => last.get(one) === index);
+      addUser(prompt, row.content, within ? SAID_MEANWHILE : NO_ANSWER, files.partsOf(here));
+    }
     // Tool rows are fetched by their calls; those without one, and notices of other programs, are not sent.
     if (row.role === 'assistant') addAssistant(prompt, textOf(row), callsOf(history, index, ids));
   }
-  addUser(prompt, input);
+  addUser(prompt, input, NO_ANSWER, files.partsOf(files.given));
   return prompt;
+}
+
+/** Where each file was named last, where it is sent: nothing is sent twice. The prompt is behind the last row. */
+function lastPlaces(history: readonly Message[], given: readonly string[]): Map<string, number> {
+  const places = new Map<string, number>();
+  for (const [index, row] of history.entries()) for (const id of row.attachments ?? []) places.set(id, index);
+  for (const id of given) places.set(id, history.length);
+  return places;
 }
 
 /** Adds a step of the running turn: what the model said and called, and what came of it. */
 export function addStep(prompt: ProviderPrompt, text: string, reasoning: ReasoningPart[], calls: SettledCall[]): void {
-  addAssistant(prompt, text, calls, reasoning);
+  const ids = new Set(prompt.flatMap(callIdsOf));
+  // One that was made different in the history may be the very one that the model has made now.
+  const fresh = calls.map((call) => ({ ...call, id: freshId(call.id, ids) }));
+  addAssistant(prompt, text, fresh, reasoning);
+}
+
+const callIdsOf = (message: ProviderMessage): string[] =>
+  message.role === 'assistant' ? message.content.flatMap((p) => (p.type === 'tool-call' ? [p.toolCallId] : [])) : [];
+
+/** Adds what the person said in the middle of the turn. It may stand behind the results of a step. */
+export function addInput(prompt: ProviderPrompt, text: string, files: UserPart[] = []): void {
+  addUser(prompt, text, SAID_MEANWHILE, files);
 }
 
 /**
@@ -61,17 +106,19 @@ export function argumentsObject(value: unknown): Record<string, unknown> {
   return { invalid_arguments: value ?? null };
 }
 
-function addUser(prompt: ProviderPrompt, content: string): void {
+/**
+ * @param filler what stands between the results of a step and this: a provider wants the assistant's word there
+ * @param files what stands for the files that came with it
+ */
+function addUser(prompt: ProviderPrompt, content: string, filler = NO_ANSWER, files: readonly UserPart[] = []): void {
   const text = wellFormed(content);
-  if (text.trim() === '') return;
+  const parts = text.trim() === '' ? files : [...files, { type: 'text' as const, text }];
+  if (parts.length === 0) return;
   const last = prompt.at(-1);
-  if (last?.role === 'user') {
-    const part = last.content[0];
-    if (part?.type === 'text') part.text += `\n\n${text}`;
-    return;
-  }
-  if (last?.role === 'tool') prompt.push({ role: 'assistant', content: [{ type: 'text', text: NO_ANSWER }] });
-  prompt.push({ role: 'user', content: [{ type: 'text', text }] });
+  if (last?.role === 'tool') prompt.push({ role: 'assistant', content: [{ type: 'text', text: filler }] });
+  const message: UserMessage = last?.role === 'user' ? last : { role: 'user', content: [] };
+  if (message !== last) prompt.push(message);
+  for (const part of parts) addPart(message.content, part);
 }
 
 function addAssistant(
@@ -144,7 +191,7 @@ function callsOf(history: readonly Message[], index: number, ids: Set<string>): 
 /** The first row with the result of a call, before the next prompt and before the id is called again. */
 function resultOf(rows: readonly Message[], from: number, call: ToolCall, taken: Set<Message>): Message | null {
   for (const row of rows.slice(from + 1)) {
-    if (row.role === 'user' || row.tool_calls?.some((other) => other.id === call.id)) return null;
+    if (row.role === 'user' || row.tool_calls?.some((other) => other?.id === call.id)) return null;
     if (row.role === 'tool' && row.tool_call_id === call.id && !taken.has(row)) return row;
   }
   return null;

@@ -6,21 +6,29 @@
  */
 import type { ToolDefinition } from '../../workspace/tools.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
-import { parseModelId } from '../model-id.ts';
-import type { ProviderLookup } from '../provider.ts';
-import type { Runner, RunnerEnd, RunnerEvent, Turn } from '../runner.ts';
+import type { Approvals } from '../approvals.ts';
+import { formatModelId, parseModelId } from '../model-id.ts';
+import type { ProviderConfig, ProviderLookup } from '../provider.ts';
+import type { Runner, RunnerEnd, RunnerEvent, Said, Turn } from '../runner.ts';
+import { type Attached, createAttached, dropImages, hasImages } from './attached.ts';
 import { createChatModels, type ProviderTool } from './chat-model.ts';
+import { createConversation } from './conversation.ts';
 import { afterTries, emptyReply, type FailureContext, outOfSteps } from './failure.ts';
-import { addStep, toProviderPrompt } from './history.ts';
+import { addInput, addStep, toProviderPrompt } from './history.ts';
+import { createImageMemory } from './image-memory.ts';
+import { tokensOfTools } from './prompt-size.ts';
 import { planRetry } from './retry.ts';
 import { runStep, type StepRequest, type StepResult } from './step.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { runToolCalls, type ToolBench } from './tool-calls.ts';
+import { createWindow } from './window.ts';
 
 export interface ModelRunnerParts {
   providers: ProviderLookup;
   /** Sent with every request, whether or not the session has a workspace. */
   tools: readonly ToolDefinition[];
+  /** Decides whether a call may be made. */
+  approvals: Approvals;
   /** Opens a session's workspace by its absolute path; null when it cannot be used. */
   openWorkspace: (root: string) => Workspace | null | Promise<Workspace | null>;
   /** Epoch seconds. */
@@ -33,6 +41,8 @@ export interface ModelRunnerParts {
   stallTimeoutS: number;
   /** How often one step is asked again at most. */
   maxRetries: number;
+  /** The part of a window from which on older turns are summarised. */
+  compactAt: number;
   /** Resolves after that many milliseconds, or when the signal aborts. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** From 0 to 1, for pauses that do not coincide. */
@@ -45,6 +55,7 @@ export interface ModelRunnerParts {
 /** Makes the runner; `turn.model` is `<provider>/<model>`. */
 export function createModelRunner(parts: ModelRunnerParts): Runner {
   const models = createChatModels(parts.fetch ?? ((input, init) => fetch(input, init)));
+  const imageMemory = createImageMemory();
   const providerTools: ProviderTool[] = parts.tools.map(({ name, description, parameters }) => ({
     type: 'function',
     name,
@@ -57,12 +68,30 @@ export function createModelRunner(parts: ModelRunnerParts): Runner {
     for (let retries = 0; ; retries += 1) {
       const said = yield* runStep(request, signal);
       if (said.kind !== 'failed') return said;
-      const plan = said.shown ? null : planRetry(said.error, retries, policy, parts.random());
+      const isForImages = said.forImages === true && hasImages(request.prompt);
+      const plan = said.shown || isForImages ? null : planRetry(said.error, retries, policy, parts.random());
       if (!plan) return { ...said, error: afterTries(said.error, retries + 1) };
       yield { type: 'status', payload: plan.status };
       await parts.sleep(plan.waitS * 1000, signal);
       if (signal.aborted) return { kind: 'aborted' };
     }
+  }
+
+  /** Asks; what may have been refused for its images is asked once more without them (AT8). */
+  async function* askShowing(request: StepRequest, files: Attached, signal: AbortSignal) {
+    const { provider, model } = request.context;
+    const images = hasImages(request.prompt) ? files.images() : [];
+    const said: StepResult = yield* ask(request, signal);
+    if (images.length === 0) return said;
+    if (said.kind === 'done') imageMemory.accepted(modelKey(provider, model), images);
+    if (said.kind !== 'failed' || said.shown || !said.forImages) return said;
+    files.dropImages();
+    dropImages(request.prompt);
+    yield withoutImagesStatus(model);
+    const again: StepResult = yield* ask(request, signal);
+    // Only this tells that it was for the images.
+    if (again.kind === 'done') imageMemory.refused(modelKey(provider, model), images);
+    return again;
   }
 
   async function* runTurn(turn: Turn, signal: AbortSignal): AsyncGenerator<RunnerEvent, RunnerEnd, void> {
@@ -72,38 +101,72 @@ export function createModelRunner(parts: ModelRunnerParts): Runner {
     const context: FailureContext = { provider, model: id.model, stallTimeoutS: parts.stallTimeoutS };
     const bench: ToolBench = {
       tools: parts.tools,
+      approvals: parts.approvals,
+      turn,
       workspace: turn.workspace === null ? null : await parts.openWorkspace(turn.workspace),
-      usedIds: new Set(turn.history.flatMap((row) => row.tool_calls?.map((call) => call.id) ?? [])),
+      usedIds: new Set(turn.history.flatMap((row) => row.tool_calls?.map((call) => call?.id) ?? [])),
       newToolId: parts.newToolId,
       now: parts.now,
     };
-    const prompt = toProviderPrompt(systemPrompt(bench.workspace !== null), turn.history, turn.input);
+    const files = createAttached(
+      turn,
+      (image) => provider.images !== false && imageMemory.mayShow(modelKey(provider, id.model), image),
+    );
+    const conversation = await createConversation(turn.history, async (history) => {
+      await files.add([...history.flatMap((row) => row.attachments ?? []), ...turn.attachments]);
+      const given = { given: turn.attachments, partsOf: files.partsOf };
+      return toProviderPrompt(systemPrompt(bench.workspace !== null), history, turn.input, given);
+    });
+    const hear = async ({ text, attachments }: Said): Promise<void> => {
+      const fresh = await files.add(attachments);
+      conversation.add((prompt) => addInput(prompt, text, files.partsOf(fresh)));
+    };
+    const window = createWindow({
+      turn,
+      conversation,
+      model: id.model,
+      length: provider.contextLength,
+      compactAt: parts.compactAt,
+      tools: tokensOfTools(providerTools),
+      signal,
+    });
 
     for (let step = 1; ; step += 1) {
       const isLast = step >= parts.maxSteps;
       // A turn that may take one step only has no tools to come back from; it may still try.
       const answerOnly = isLast && step > 1;
       if (answerOnly) yield lastStepStatus(parts.maxSteps);
-      const request: StepRequest = {
+      yield* window.makeRoom();
+      if (signal.aborted) return interrupted;
+      const request = async (): Promise<StepRequest> => ({
         model: await models(provider, id.model),
-        prompt,
+        prompt: conversation.prompt(),
         tools: providerTools,
         answerOnly,
         context,
         now: parts.now,
-      };
-      const said = yield* ask(request, signal);
-      if (said.kind === 'aborted') return interrupted;
+      });
+      let said = yield* askShowing(await request(), files, signal);
+      const isTooLong = said.kind === 'failed' && !said.shown && said.error.code === 'context_too_long';
+      if (isTooLong && (yield* window.shrink())) said = yield* askShowing(await request(), files, signal);
+      if (said.kind === 'aborted' || signal.aborted) return interrupted;
       if (said.kind === 'failed') return { kind: 'failed', error: said.error };
+      if (said.inputTokens !== null) window.counted(said.inputTokens);
+      const { text, reasoning } = said;
       if (said.calls.length === 0) {
         if (said.text.trim() === '') return { kind: 'failed', error: emptyReply(context, said.cutByLength) };
         if (said.cutByLength) yield cutStatus;
-        return { kind: 'completed' };
+        const more = isLast ? [] : await turn.steer();
+        if (more.length === 0) return { kind: 'completed' };
+        conversation.add((prompt) => addStep(prompt, text, reasoning, []));
+        for (const one of more) await hear(one);
+        continue;
       }
       if (isLast) return { kind: 'failed', error: outOfSteps(context, parts.maxSteps) };
       const settled = yield* runToolCalls(said.calls, bench, signal);
       if (!settled) return interrupted;
-      addStep(prompt, said.text, said.reasoning, settled);
+      conversation.add((prompt) => addStep(prompt, text, reasoning, settled));
+      for (const one of await turn.steer()) await hear(one);
     }
   }
 
@@ -133,6 +196,13 @@ const cutStatus: RunnerEvent = {
   type: 'status',
   payload: { kind: 'length', text: 'The model reached its output limit; the answer may be cut.' },
 };
+
+const modelKey = (provider: ProviderConfig, model: string): string => formatModelId({ provider: provider.name, model });
+
+const withoutImagesStatus = (model: string): RunnerEvent => ({
+  type: 'status',
+  payload: { kind: 'images', text: `${model} refused the request with its images: it is asked again without them.` },
+});
 
 const lastStepStatus = (maxSteps: number): RunnerEvent => ({
   type: 'status',

@@ -3,14 +3,17 @@
  * run; a failure is returned with whether anything was shown, so that whoever calls may ask again.
  */
 
+import { tokensOf } from '../../core/context-size.ts';
 import type { TurnError, Usage } from '../../core/terms.ts';
 import { wellFormed } from '../../core/text.ts';
 import type { RunnerEvent } from '../runner.ts';
 import type { ProviderPrompt, ProviderTool, ReasoningPart, StreamPart, WatchedModel } from './chat-model.ts';
 import { costOf } from './cost.ts';
 import { classifyProblem, contentFiltered, type FailureContext, stalled } from './failure.ts';
+import { mayMeanImages } from './failure-words.ts';
 import { createKeyFilter, type KeyFilter } from './key-filter.ts';
 import { isUnknownEvent, readProblem, STREAM_ENDED } from './problem.ts';
+import { tokensOfPrompt, tokensOfTools } from './prompt-size.ts';
 import { createStallWatch } from './stall-watch.ts';
 
 /** A tool call as the model wrote it. */
@@ -22,8 +25,23 @@ export interface ProposedCall {
 }
 
 export type StepResult =
-  | { kind: 'done'; text: string; reasoning: ReasoningPart[]; calls: ProposedCall[]; cutByLength: boolean }
-  | { kind: 'failed'; error: TurnError /** An event went out, so asking again would repeat it. */; shown: boolean }
+  | {
+      kind: 'done';
+      text: string;
+      reasoning: ReasoningPart[];
+      calls: ProposedCall[];
+      cutByLength: boolean;
+      /** Tokens of the request as the provider counted them; null where it did not. */
+      inputTokens: number | null;
+    }
+  | {
+      kind: 'failed';
+      error: TurnError;
+      /** An event went out, so asking again would repeat it. */
+      shown: boolean;
+      /** It may have been refused for the images in it. */
+      forImages?: boolean;
+    }
   | { kind: 'aborted' };
 
 export interface StepRequest {
@@ -58,7 +76,8 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
     if (why === 'aborted') return { kind: 'aborted' };
     if (why === 'stalled') return { kind: 'failed', error: stalled(context), shown: heard.shown };
     const problem = readProblem(failure, request.model.watch.of(watch.signal), heard.frames, request.now());
-    return { kind: 'failed', error: classifyProblem(problem, context), shown: heard.shown };
+    const error = classifyProblem(problem, context);
+    return { kind: 'failed', error, shown: heard.shown, forImages: mayMeanImages(problem) };
   };
 
   let reader: ReadableStreamDefaultReader<StreamPart> | null = null;
@@ -113,14 +132,14 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
           return failedBy(part.error);
         case 'finish': {
           const { unified, raw } = part.finishReason;
-          const usage = usageOf(part.usage, context);
+          const usage = usageOf(part.usage, request, heard);
           yield* rest(filters, heard);
           const filtered = unified === 'content-filter' && raw !== 'stop';
           if (!heard.shown && heard.calls.length > 0 && !filtered) {
             heard.shown = true;
             yield { type: 'message.start', payload: {} };
           }
-          if (usage) yield { type: 'usage', payload: usage };
+          yield { type: 'usage', payload: usage };
           if (filtered) return { kind: 'failed', error: contentFiltered(context), shown: heard.shown };
           if (raw === 'error') return failedBy({ message: null });
           return {
@@ -129,6 +148,7 @@ export async function* runStep(request: StepRequest, turn: AbortSignal): AsyncGe
             reasoning: [...reasoning.values()].filter((one) => one.text !== '' || one.providerOptions),
             calls: heard.calls,
             cutByLength: unified === 'length',
+            inputTokens: usage.context_estimated ? null : usage.input_tokens,
           };
         }
       }
@@ -201,16 +221,21 @@ function isProperEnd(error: unknown, request: StepRequest, signal: AbortSignal, 
 
 type FinishUsage = Extract<StreamPart, { type: 'finish' }>['usage'];
 
-/** The step's token counts; null when the provider gave none. */
-function usageOf(usage: FinishUsage, { provider }: FailureContext): Usage | null {
+/** The step's token counts. Where the provider gave none of the input, how full the window is can only be estimated. */
+function usageOf(
+  usage: FinishUsage,
+  { context: { provider }, prompt, tools }: StepRequest,
+  heard: { text: string; calls: readonly ProposedCall[] },
+): Usage {
   const input = usage.inputTokens.total;
   const output = usage.outputTokens.total;
-  if (input === undefined && output === undefined) return null;
   const counts: Usage = { input_tokens: input ?? 0, output_tokens: output ?? 0 };
   if (usage.inputTokens.cacheRead) counts.cached_tokens = usage.inputTokens.cacheRead;
   if (usage.outputTokens.reasoning) counts.reasoning_tokens = usage.outputTokens.reasoning;
-  counts.context_used = counts.input_tokens + counts.output_tokens;
+  const said = output ?? tokensOf(heard.text) + heard.calls.reduce((sum, call) => sum + tokensOf(call.input), 0);
+  counts.context_used = (input ?? tokensOfPrompt(prompt) + tokensOfTools(tools)) + said;
   if (provider.contextLength !== null) counts.context_length = provider.contextLength;
+  if (input === undefined) counts.context_estimated = true;
   if (provider.price) counts.cost_usd = costOf(counts, provider.price);
   return counts;
 }

@@ -1,16 +1,23 @@
 /**
- * The tool calls of one step: checked, announced together, run side by side, each reported as it ends. Whatever a model
- * writes as a name or as arguments becomes a result that it can read, never a failure of the turn.
+ * The tool calls of one step: checked, announced together, allowed, run side by side, each reported while it runs and as
+ * it ends. Whatever a model writes as a name or as arguments becomes a result that it can read, never a failure of the
+ * turn.
  */
-import type { ToolDefinition, ToolResult } from '../../workspace/tools.ts';
+import type { ToolDefinition } from '../../workspace/tools.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
+import type { ApprovalContext, Approvals } from '../approvals.ts';
+import { runTool, type ToolEnd } from '../run-tool.ts';
 import type { RunnerEvent } from '../runner.ts';
+import { createSideEvents, type SideEvents } from '../side-events.ts';
 import { argumentsObject, type SettledCall } from './history.ts';
 import type { ProposedCall } from './step.ts';
 
 export interface ToolBench {
   tools: readonly ToolDefinition[];
   workspace: Workspace | null;
+  approvals: Approvals;
+  /** The turn that the calls are of: whom they ask. */
+  turn: ApprovalContext;
   /** Ids that the conversation has used already; grows. */
   usedIds: Set<string>;
   newToolId: () => string;
@@ -38,31 +45,35 @@ export async function* runToolCalls(
     yield { type: 'tool.start', payload: { tool_id: id, name, args, preview } };
   }
 
-  const results = new Map<string, ToolResult>();
-  const running = new Map<string, Promise<{ call: Planned; outcome: ToolResult; duration: number }>>();
+  const results = new Map<string, ToolEnd>();
+  const running = new Map<string, Promise<{ call: Planned; end: ToolEnd }>>();
+  const reports = createSideEvents();
   const aborted = waitForAbort(signal);
   try {
     for (const call of calls) {
-      const started = bench.now();
-      const ended = execute(call, bench.workspace, signal);
       running.set(
         call.id,
-        ended.then((outcome) => ({ call, outcome, duration: Math.max(0, bench.now() - started) })),
+        execute(call, bench, reports, signal).then((end) => ({ call, end })),
       );
     }
     while (running.size > 0) {
-      const next = await Promise.race([aborted.promise, ...running.values()]);
-      if (!next || signal.aborted) return null;
-      const { call, outcome, duration } = next;
+      const next = await Promise.race([aborted.promise, reports.some(), ...running.values()]);
+      if (signal.aborted) return null;
+      // What a tool reported stands before its end.
+      yield* reports.take();
+      if (next === null) continue;
+      const { call, end } = next;
       running.delete(call.id);
-      results.set(call.id, outcome);
-      const { id, name } = call;
-      yield { type: 'tool.complete', payload: { tool_id: id, name, ...outcome, duration_s: duration } };
+      results.set(call.id, end);
+      yield { type: 'tool.complete', payload: { tool_id: call.id, name: call.name, ...end } };
     }
   } finally {
     aborted.release();
   }
-  return calls.map(({ id, name, args }) => ({ id, name, args: argumentsObject(args), ...results.get(id)! }));
+  return calls.map(({ id, name, args }) => {
+    const { result, is_error } = results.get(id)!;
+    return { id, name, args: argumentsObject(args), result, is_error };
+  });
 }
 
 function plan(call: ProposedCall, bench: ToolBench): Planned {
@@ -97,9 +108,9 @@ function readArguments(input: string): unknown {
   }
 }
 
-async function execute(call: Planned, workspace: Workspace | null, signal: AbortSignal): Promise<ToolResult> {
-  if (call.refusal !== null) return { result: call.refusal, is_error: true };
-  return call.tool.execute(call.args, workspace, signal);
+async function execute(call: Planned, bench: ToolBench, reports: SideEvents, signal: AbortSignal): Promise<ToolEnd> {
+  if (call.refusal !== null) return { result: call.refusal, is_error: true, duration_s: 0 };
+  return runTool(call.tool, call.id, call.args, { ...bench, signal, tell: reports.tell });
 }
 
 function waitForAbort(signal: AbortSignal): { promise: Promise<null>; release(): void } {

@@ -1,11 +1,9 @@
 /** What clients do to each other and what happens to them, one operation after the other. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { RpcFailure } from '../../support/gateway.ts';
-import { until } from '../../support/until.ts';
-import type { Turn } from './conn.ts';
 import type { Line } from './line.ts';
 import type { Model, Slot } from './model.ts';
+import { expectUnknown, expectWhole, givenBack, liveOf } from './moments.ts';
 
 export type Operation = (model: Model, slot: Slot) => Promise<void>;
 
@@ -113,8 +111,7 @@ async function orphan(model: Model, slot: Slot, isRunning: boolean): Promise<voi
   const turn = isRunning ? await model.submit(slot, true) : null;
   if (turn) await model.speaks(line, turn);
   await model.drop(slot);
-  await givenBack(model, key, line.runtimeId);
-  expectWhole(model, turn ?? first);
+  await givenBack(model, key, line.runtimeId, turn ?? first);
   const taker = model.pick(model.slots.filter((other) => other !== slot));
   const taken = await model.open(taker, key);
   if (line.runtimeId !== null) expect(taken.runtimeId, 'GW1').not.toBe(line.runtimeId);
@@ -243,56 +240,4 @@ async function comeBack(model: Model, slot: Slot, before: Line | null): Promise<
   const session = model.openable(slot).find(({ key }) => key === slot.key);
   slot.key = null;
   if (session) await model.open(slot, session.key, before?.key === session.key ? before : null);
-}
-
-const liveOf = async ({ world }: Model, key: string): Promise<boolean> =>
-  (await world.active()).some((row) => row.session_key === key);
-
-/** Waits until nobody has a session any more: no live one, and no lease. */
-async function givenBack(model: Model, key: string, runtimeId: string | null): Promise<void> {
-  const { world } = model;
-  if (runtimeId !== null) {
-    const reclaimed = () =>
-      world
-        .bystander()
-        .events('', 'session.reclaimed')
-        .filter(({ payload }) => payload.session_id === runtimeId);
-    await until(`everybody is told that ${key} was given back`, () => reclaimed().length > 0);
-    expect(await liveOf(model, key), `GW6: ${key} was given back and is live`).toBe(false);
-    expect(reclaimed().map(({ payload }) => payload)).toEqual([
-      { session_id: runtimeId, stored_session_id: key, reason: 'ws_orphan_reap' },
-    ]);
-  } else {
-    await until(`${key} has nothing to do`, async () => {
-      const { json } = await world.server().call('GET', `/api/sessions/${key}`);
-      return json.session.status === 'idle';
-    });
-  }
-  await until(
-    `the lease of ${key} is given back`,
-    () => world.rows('SELECT 1 FROM active_sessions WHERE session_id = ?', key).length === 0,
-  );
-}
-
-/** EV3, GW6: what it said is stored, all of it, when its end can be seen. */
-function expectWhole({ world }: Model, { canary, runId, answer, fate }: Turn): void {
-  if (fate !== 'whole') return;
-  const said = world.rows<{ content: string }>(
-    "SELECT content FROM messages WHERE run_id = ? AND role = 'assistant'",
-    runId,
-  );
-  expect(
-    said.map(({ content }) => content),
-    `${canary} was cut short`,
-  ).toEqual([answer]);
-}
-
-/** GW2: a draft does not outlive its server. */
-async function expectUnknown({ world }: Model, key: string): Promise<void> {
-  const resumed = world.bystander().call('session.resume', { session_id: key });
-  const code = await resumed.then(
-    () => 0,
-    (error: unknown) => (error instanceof RpcFailure ? error.code : -1),
-  );
-  expect(code, `GW2: the draft ${key} is gone`).toBe(4007);
 }
