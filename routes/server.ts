@@ -100,6 +100,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((_request, reply) => refuse(reply, new AppError('not_found')));
   acceptJsonOnly(app);
+  // Before anything that may refuse: who is refused an upgrade is left without a connection.
+  await registerGateway(app, parts.bodyBytes);
   registerAccess(app, { ...parts.access, credentials: parts.credentials, now: parts.now });
   app.addHook('onResponse', async (request, reply) => {
     const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';
@@ -128,7 +130,6 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     referrerPolicy: { policy: 'no-referrer' },
   });
   await registerOpenApi(app, parts.version);
-  await registerGateway(app, parts.bodyBytes);
   const refuseOtherMethods = watchMethods(app);
   await app.register(
     async (api) => {

@@ -47,17 +47,14 @@ export async function receiveFile(request: IncomingMessage, begin: (name: string
   form.on('field', () => fail(malformed(`A form has one field, "${FIELD}", with a file.`)));
   form.on('error', () => fail(malformed('The form is malformed.')));
   request.on('error', left).on('close', left);
-  // Also when the form has ended: a body that is shorter than it says was cut.
-  const ended = Promise.all([
-    new Promise<void>((resolve) => form.on('finish', () => resolve())),
-    new Promise<void>((resolve) => request.on('end', () => resolve())),
-  ]);
+  // It finishes with its request, not with its last boundary: a body that is shorter than it says was cut.
+  const ended = new Promise<null>((resolve) => form.on('finish', () => resolve(null)));
   request.pipe(form);
 
   let upload: Upload | null = null;
   try {
     const first = await Promise.race([found, ended, failed]);
-    if (Array.isArray(first)) throw malformed(`The form has no field "${FIELD}" with a file.`);
+    if (!first) throw malformed(`The form has no field "${FIELD}" with a file.`);
     upload = await begin(first.name);
     for await (const bytes of first.bytes) await upload.write(bytes);
     await Promise.race([ended, failed]);

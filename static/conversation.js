@@ -175,7 +175,13 @@ function rowNode({ row, results }, opened, reasoningIndex, again, hasMarker, fil
   const turn = h('article.turn.assistant', { 'aria-label': 'Agent' });
   if (row.role === 'tool') {
     const tool = createTool(`${row.run_id}/tool/${row.id}`, opened);
-    tool.update({ name: row.name ?? 'tool', result: row.content, is_error: row.is_error, duration_s: row.duration_s });
+    tool.update({
+      name: row.name ?? 'tool',
+      result: row.content,
+      is_error: row.is_error,
+      duration_s: row.duration_s,
+      diff: row.diff,
+    });
     turn.append(tool.element);
     return withRow(turn, row);
   }
@@ -203,6 +209,7 @@ function rowNode({ row, results }, opened, reasoningIndex, again, hasMarker, fil
       result: result?.content,
       is_error: result?.is_error,
       duration_s: result?.duration_s,
+      diff: result?.diff,
     });
     turn.append(tool.element);
   }

@@ -28,10 +28,11 @@ export const BACKUPS = 'backups';
 
 /**
  * Not copied: the database, which has its own way, the copies of it before a migration, those of a repair, which may hold what
- * was deleted since, and what is being written.
+ * was deleted since, the notes of commands that run, and what is being written.
  */
 const isTransient = (name: string): boolean =>
   name === BACKUPS ||
+  name === 'commands' ||
   /^state\.db($|-(wal|shm|journal)$|\.before-schema-)/.test(name) ||
   /^doctor-\d{8}T\d{6}Z(-\d+)?$/.test(name) ||
   /\.tmp\.\d+\.\d+$/.test(name);

@@ -184,9 +184,9 @@ export function createAttachmentStore(paths: Paths): AttachmentStore {
           const pid = Number(UNFINISHED.exec(name)?.[1] ?? Number.NaN);
           if (Number.isNaN(pid) || writing.has(name)) continue;
           // The first process of a container has the pid of the one that was killed.
-          const isOurs = pid !== process.pid && isRunning(pid);
+          const hasWriter = pid !== process.pid && isRunning(pid);
           const file = path.join(folder, name);
-          if (isOurs && now - ((await statOrNull(file))?.mtimeMs ?? now) < STALE_MS) continue;
+          if (hasWriter && now - ((await statOrNull(file))?.mtimeMs ?? now) < STALE_MS) continue;
           await rm(file, { force: true });
           removed += 1;
         }

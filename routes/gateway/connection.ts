@@ -15,8 +15,8 @@ export interface ConnectionParts {
   subscriber: Subscriber;
   methods: ReadonlyMap<string, Method>;
   sessions: Pick<GatewaySessions, 'connected' | 'disconnected'>;
-  /** A client answers a question of the server. */
-  answer(requestId: string, result: unknown): void;
+  /** A client answers a question of the server. One that nobody waits for any more, or that fits none, is dropped. */
+  answer(requestId: string, result: unknown): unknown;
   log: { error(fields: object, message: string): void };
 }
 

@@ -17,8 +17,15 @@ import { eventMethods } from './methods/events.ts';
 import { openingMethods } from './methods/open.ts';
 import type { GatewayMethodParts } from './methods/parts.ts';
 import { promptMethods } from './methods/prompts.ts';
-import { replyOf, requestMethods } from './methods/requests.ts';
+import { answerWith, requestMethods } from './methods/requests.ts';
 import { sessionMethods } from './methods/sessions.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** May be upgraded to a WebSocket. */
+    upgrade?: boolean;
+  }
+}
 
 export interface GatewayParts extends GatewayMethodParts {
   registry: LiveRegistry;
@@ -44,6 +51,13 @@ export async function registerGateway(app: FastifyInstance, frameBytes: number):
     },
     // Connections are ended with all other streams.
     preClose: (done) => done(),
+    // A connection ends with its error, which is its peer's and no fault of this server.
+    errorHandler: (_error, socket) => socket.terminate(),
+  });
+  // Otherwise every route would be upgraded, by whoever it is, and its address with all that is in it be logged.
+  app.addHook('onRequest', async (request) => {
+    if (!request.ws || request.routeOptions.config.upgrade) return;
+    throw new AppError('not_found', 'No WebSocket is spoken at this address.');
   });
 }
 
@@ -59,12 +73,7 @@ export function gatewayRoutes(parts: GatewayParts) {
     }),
   );
 
-  /** An answer that came as a reply to a frame of the server; one that nobody waits for any more is dropped. */
-  function answer(requestId: string, result: unknown): void {
-    const asker = parts.live.list().find((session) => session.live.requests.has(requestId));
-    const reply = replyOf(result);
-    if (asker && reply) parts.requests.reply(asker.live, requestId, reply);
-  }
+  const answer = answerWith(parts);
 
   /** Ends a connection whose peer is silent: one that is half open takes everything and answers nothing. */
   function watch(socket: WebSocket): void {
@@ -85,19 +94,25 @@ export function gatewayRoutes(parts: GatewayParts) {
     socket.on('close', () => clearInterval(timer));
   }
 
+  /** Who asks without an upgrade is told what this address is. */
+  const refuse = async (): Promise<never> => {
+    throw new AppError('upgrade_required');
+  };
+
   return async (app: FastifyInstance): Promise<void> => {
+    const config = { stream: true, queryToken: true, upgrade: true };
+    const schema = {
+      summary: 'The WebSocket gateway: JSON-RPC 2.0 in text frames (docs/gateway.md)',
+      querystring: { type: 'object', properties: { token: { type: 'string' } } },
+    };
+    app.head('/api/ws', { config, schema: { ...schema, hide: true } }, refuse);
     app.route({
       method: 'GET',
       url: '/api/ws',
       exposeHeadRoute: false,
-      config: { stream: true, queryToken: true },
-      schema: {
-        summary: 'The WebSocket gateway: JSON-RPC 2.0 in text frames (docs/gateway.md)',
-        querystring: { type: 'object', properties: { token: { type: 'string' } } },
-      },
-      handler: async () => {
-        throw new AppError('upgrade_required');
-      },
+      config,
+      schema,
+      handler: refuse,
       wsHandler: (socket, request) => {
         const connection = request.raw.socket;
         connection.setNoDelay(true);

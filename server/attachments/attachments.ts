@@ -3,12 +3,7 @@
  * from its bytes, what it is called from its sender, made safe; which session may have it from where it stands.
  */
 import type { Readable } from 'node:stream';
-import type {
-  AttachmentEntry,
-  AttachmentStore,
-  IncomingAttachment,
-  OpenAttachment,
-} from '../../db/files/attachment-store.ts';
+import type { AttachmentStore, IncomingAttachment, OpenAttachment } from '../../db/files/attachment-store.ts';
 import type { Stores } from '../../db/stores.ts';
 import { attachmentName } from '../core/attachment-names.ts';
 import { HEAD_BYTES, sniffType } from '../core/file-kinds.ts';
@@ -82,14 +77,12 @@ export function createAttachments(parts: AttachmentsParts): Attachments {
   const tooMany = () => new AppError('too_many_attachments');
 
   /** Under the lock of the session's files: nobody deletes it meanwhile in this process, and two uploads count each other. */
-  async function keep(sessionId: string, entry: AttachmentEntry, file: IncomingAttachment): Promise<void> {
+  async function keep(sessionId: string, file: IncomingAttachment): Promise<void> {
     if (!(await stores.sessions.get(sessionId))) throw new AppError('session_not_found');
     if ((await store.list(sessionId)).length >= MAX_ATTACHMENTS) throw tooMany();
     await file.keep();
-    if (await stores.sessions.get(sessionId)) return;
-    // Another process has deleted it, and may not have seen what came in just now.
-    await store.remove(sessionId, entry);
-    throw new AppError('session_not_found');
+    // Another process may have deleted it, and not have seen what came in just now.
+    if (!(await stores.sessions.get(sessionId))) throw new AppError('session_not_found');
   }
 
   /** Looks at one that is there; the caller closes it. */
@@ -132,10 +125,11 @@ export function createAttachments(parts: AttachmentsParts): Attachments {
         async keep() {
           try {
             const kept = await file.finish();
-            await lock(sessionId, () => keep(sessionId, entry, file));
+            await lock(sessionId, () => keep(sessionId, file));
             return { ...entry, mime: sniffType(head), size: kept };
           } catch (error) {
             await file.discard();
+            await store.remove(sessionId, entry);
             throw error;
           }
         },

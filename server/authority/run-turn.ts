@@ -17,7 +17,7 @@ import type { Leases } from '../lease/leases.ts';
 import type { LiveRun, LiveSession } from '../live/live-session.ts';
 import type { Requests } from '../live/requests.ts';
 import { createRunLog, type RunLog } from '../live/run-log.ts';
-import type { CompactionWish, Runner, Said, Turn, TurnAttachment } from '../runners/runner.ts';
+import type { CompactionWish, Runner, Turn, TurnAttachment } from '../runners/runner.ts';
 import type { Compaction } from '../sessions/compaction.ts';
 import { historyOf } from '../sessions/model-context.ts';
 import type { SessionLock } from '../sessions/session-lock.ts';
@@ -27,6 +27,7 @@ import type { Transcripts } from '../sessions/transcripts.ts';
 import { consume } from './consume.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import { GaveUp, type Persist } from './persist.ts';
+import { createSteer } from './steer.ts';
 import { type AgentEnd, CRASHED, judgeEnd, STOPPED } from './verdict.ts';
 
 export interface RunTurnParts {
@@ -62,6 +63,7 @@ export type RunTurn = (live: LiveSession, run: LiveRun, fence: Fence, admission:
 
 export function createRunTurn(parts: RunTurnParts): RunTurn {
   const { stores, journals, transcripts, lock, leases, persist, reached, now, log } = parts;
+  const steer = createSteer({ stores, persist, reached, now, onSettled: parts.onSettled, onChange: parts.onChange });
 
   const saveSidecar = (run: LiveRun, sessionId: string, rows: readonly Message[], pending: PendingTurn | null) =>
     persist('sidecar', () =>
@@ -105,56 +107,6 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     };
   }
 
-  /**
-   * What waits to be said to this turn becomes a part of it, each in one step with the end of its own prompt: it is in the
-   * state DB before anybody is shown it, and never runs by itself any more (AD1, ST1).
-   */
-  async function steer(live: LiveSession, run: LiveRun, fence: Fence, runLog: RunLog, done: () => Promise<void>) {
-    const { sessionId } = live;
-    const said: Said[] = [];
-    for (const admission of await persist('read what is said', () => waitingSteers(sessionId))) {
-      const { admission_id, text: input, attachments } = admission;
-      const payload = {
-        kind: 'steer' as const,
-        admission_id,
-        input,
-        timestamp: now(),
-        ...(attachments.length ? { attachments } : {}),
-      };
-      // Behind everything that came before it, in the state DB too.
-      await runLog.flushed();
-      await done();
-      const rows = runLog.fold.nextInput(payload);
-      const answer = await persist('absorb', () => absorbOnce(fence, admission_id, rows, payload.timestamp));
-      if (answer === 'fenced') run.stop.abort();
-      if (answer !== 'absorbed') continue;
-      reached('steer-absorbed');
-      runLog.append({ type: 'message.input', payload });
-      await runLog.flushed();
-      live.publishUnrun(admission, 'completed');
-      parts.onSettled(admission_id);
-      parts.onChange(sessionId, 'steered');
-      said.push({ text: input, attachments });
-    }
-    return said;
-  }
-
-  /** Prompts that were meant for a turn that runs, in the order of their acceptance. */
-  async function waitingSteers(sessionId: string): Promise<Admission[]> {
-    const session = await stores.sessions.get(sessionId);
-    if (!session?.open.some((one) => one.status === 'queued')) return [];
-    const waiting = await stores.admissions.list(sessionId, { pending: true, limit: 1000 });
-    return waiting.filter((one) => one.status === 'queued' && one.mode === 'steer');
-  }
-
-  /** Absorbs. A commit that reported failure may have happened: then it stands in its own way. */
-  async function absorbOnce(fence: Fence, admissionId: string, rows: readonly Message[], at: number) {
-    const answer = await stores.admissions.absorb(fence, admissionId, rows, at);
-    if (answer !== 'moved') return answer;
-    const found = await stores.admissions.get(fence.session_id, admissionId);
-    return found?.message_id === rows.at(-1)?.id ? 'absorbed' : 'moved';
-  }
-
   async function turnOf(
     run: LiveRun,
     live: LiveSession,
@@ -177,7 +129,16 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
         compact: (wish: CompactionWish) =>
           compaction.inTurn({ sessionId: live.sessionId, runId: run.runId, model }, wish, run.stop.signal),
       }),
-      ask: (question) => parts.requests.ask(live, run.runId, wellFormedJson(question), run.stop.signal),
+      async ask(question, settled) {
+        try {
+          // Nobody is asked about a call that is not in the journal yet (JO2).
+          await run.log?.flushed();
+        } catch (error) {
+          if (error instanceof GaveUp) return { kind: 'withdrawn' };
+          throw error;
+        }
+        return parts.requests.ask(live, run.runId, wellFormedJson(question), run.stop.signal, settled);
+      },
     };
   }
 
@@ -249,7 +210,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     const turn: Turn = {
       ...(await turnOf(run, live, session, model)),
       attachments,
-      steer: () => steer(live, run, fence, runLog, committer.done),
+      steer: () => steer({ live, run, fence, runLog, committed: committer.done }),
     };
     const end = await work(turn, run, runLog);
     run.agentEnded = end !== STOPPED;

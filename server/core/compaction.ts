@@ -73,22 +73,26 @@ export function planCompaction(
   const from = context[0] && isSummaryRow(context[0]) ? 1 : 0;
   const anchors = anchorsOf(context, transcript);
   const starts = turnStarts(context).filter((at) => at > from && anchors.has(at));
-  const kept = starts.slice(-Math.max(0, keepTurns)).find((at) => tokensOfRows(context.slice(at)) <= keepTokens);
-  const end = keepTurns > 0 && kept !== undefined ? kept : context.length;
-  if (end <= from) return [];
-  const cuts = [...starts.filter((at) => at < end), end];
+  const size = sizesOf(context);
+  const candidates = keepTurns > 0 ? starts.slice(-keepTurns) : [];
+  const end = candidates.find((at) => size(at, context.length) <= keepTokens) ?? context.length;
+  const cuts = [...starts.filter((at) => at < end), ...(end > from ? [end] : [])];
   const pieces: Piece[] = [];
   let begin = from;
-  let tokens = 0;
   for (const [at, cut] of cuts.entries()) {
-    tokens += tokensOfRows(context.slice(at === 0 ? from : cuts[at - 1], cut));
     const next = cuts[at + 1];
-    if (next !== undefined && tokens + tokensOfRows(context.slice(cut, next)) <= most) continue;
+    if (next !== undefined && size(begin, next) <= most) continue;
     pieces.push({ rows: context.slice(begin, cut), anchor: anchors.get(cut) ?? last });
     begin = cut;
-    tokens = 0;
   }
   return pieces;
+}
+
+/** Tokens between two places of a context. */
+function sizesOf(context: readonly Message[]): (from: number, to: number) => number {
+  const until = [0];
+  for (const row of context) until.push(until.at(-1)! + tokensOfRow(row));
+  return (from, to) => until[to]! - until[from]!;
 }
 
 /** For each place of the context behind which it is the end of the transcript, row by row: the row before it there. */

@@ -218,6 +218,7 @@ export function createFold(runId: string): Fold {
             duration_s,
           };
           if (is_error) row.is_error = true;
+          if (diff !== undefined) row.diff = diff;
           return [...closed, push(row)];
         }
         case 'usage': {

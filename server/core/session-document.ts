@@ -38,6 +38,7 @@ const FIELDS = [
   'name',
   'is_error',
   'duration_s',
+  'diff',
   'reasoning',
   'attachments',
   'model',

@@ -79,6 +79,8 @@ export interface Message {
   name?: string;
   is_error?: boolean;
   duration_s?: number;
+  /** Of a tool row: what the tool changed in a file, as a unified diff. */
+  diff?: string;
   reasoning?: string;
   attachments?: string[];
   model?: string;

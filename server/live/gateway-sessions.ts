@@ -10,7 +10,9 @@ import { formatSessionId } from '../core/ids.ts';
 import { AppError } from '../errors.ts';
 import { createSessionLock } from '../sessions/session-lock.ts';
 import type { Attach } from './attach.ts';
+import { afterAwake } from './awake.ts';
 import type { EventWindow, EventWindows } from './event-window.ts';
+import { createFeed } from './feed.ts';
 import { type LiveEvent, plainLiveEvent } from './live-event.ts';
 import type { LiveSession, OpenRequest } from './live-session.ts';
 import type { LiveRegistry } from './registry.ts';
@@ -112,13 +114,12 @@ interface Held extends GatewaySession {
   readonly closeOnDisconnect: boolean;
   /** How many are about to join. */
   kept: number;
-  grace: NodeJS.Timeout | null;
+  /** Cancels its grace. */
+  grace: (() => void) | null;
 }
 
 const KEY_LIFE_S = 300;
 const SWEEP_EVERY_S = 60;
-/** A sleeping machine costs an unattended session at most this much of its grace: only awake time counts. */
-const SLICE_S = 1;
 
 export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessions {
   const { registry, windows, now, log } = parts;
@@ -212,7 +213,7 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
     byRuntime.delete(one.runtimeId);
     held.delete(one.sessionId);
     for (const [key, made] of keys) if (made.held === one) keys.delete(key);
-    if (one.grace) clearTimeout(one.grace);
+    one.grace?.();
     if (sweeping && held.size === 0) {
       clearInterval(sweeping);
       sweeping = null;
@@ -234,20 +235,11 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
 
   /** Begins the grace of a session that nobody is attached to. */
   function waitForClients(session: Held): void {
-    if (session.clients.size > 0 || stopped) return;
-    if (parts.graceS <= 0) return;
-    let left = parts.graceS;
-    const tick = (): void => {
+    if (session.clients.size > 0 || stopped || parts.graceS <= 0) return;
+    session.grace = afterAwake(parts.graceS, () => {
       session.grace = null;
-      if (left <= 0) {
-        expire(session);
-        return;
-      }
-      const slice = Math.min(left, SLICE_S);
-      left -= slice;
-      session.grace = setTimeout(tick, slice * 1000).unref();
-    };
-    tick();
+      expire(session);
+    });
   }
 
   function expire(session: Held): void {
@@ -345,7 +337,7 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
       if (!one) throw new AppError('runtime_not_live');
       if (client.subscriber.ended) return;
       one.clients.add(client);
-      if (one.grace) clearTimeout(one.grace);
+      one.grace?.();
       one.grace = null;
     },
 
@@ -367,43 +359,9 @@ export function createGatewaySessions(parts: GatewaySessionsParts): GatewaySessi
     stop() {
       stopped = true;
       if (sweeping) clearInterval(sweeping);
-      for (const { grace } of held.values()) if (grace) clearTimeout(grace);
+      for (const { grace } of held.values()) grace?.();
     },
   };
 }
 
 const requestOf = (event: LiveEvent): OpenRequest => JSON.parse(event.json).payload;
-
-/** A reader of a session that passes on what it is given. It has no socket, so nothing waits for it. */
-function createFeed(deliver: (events: readonly LiveEvent[]) => void, failed: () => void): Subscriber {
-  const releases: (() => void)[] = [];
-  let ended = false;
-  const end = (): void => {
-    ended = true;
-    for (const release of releases.splice(0)) release();
-  };
-  return {
-    offer(events) {
-      if (!ended && events.length) deliver(events);
-    },
-    async paced(events) {
-      if (!ended && events.length) deliver(events);
-    },
-    heartbeat() {},
-    close() {
-      if (ended) return;
-      end();
-      failed();
-    },
-    gone() {
-      if (!ended) end();
-    },
-    onEnd(release) {
-      if (ended) release();
-      else releases.push(release);
-    },
-    get ended() {
-      return ended;
-    },
-  };
-}

@@ -20,8 +20,17 @@ export interface RequestsParts {
 export type Reply = { choice: ApprovalChoice } | { answers: Record<string, string | null> } | { value: string };
 
 export interface Requests {
-  /** Asks and waits; ends with `withdrawn` when `signal` aborts. */
-  ask(live: LiveSession, runId: string, question: Question, signal: AbortSignal): Promise<Answer>;
+  /**
+   * Asks and waits; ends with `withdrawn` when `signal` aborts.
+   * @param settled aborts when the answer is known otherwise; ends with `withdrawn` too, and is told as resolved
+   */
+  ask(
+    live: LiveSession,
+    runId: string,
+    question: Question,
+    signal: AbortSignal,
+    settled?: AbortSignal,
+  ): Promise<Answer>;
   /** Takes back what a turn has asked and nobody has answered: the turn is over. */
   withdraw(live: LiveSession, runId: string): void;
   /** `invalid` leaves the question open. */
@@ -52,12 +61,13 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
     live?.requests.has(requestId) ? (waiting.get(requestId) ?? null) : null;
 
   return {
-    ask(live, runId, question, signal) {
-      if (signal.aborted) return Promise.resolve({ kind: 'withdrawn' });
+    ask(live, runId, question, signal, settled) {
+      if (signal.aborted || settled?.aborted) return Promise.resolve({ kind: 'withdrawn' });
       const { kind, ...params } = question;
       const request: OpenRequest = { id: newId(), run_id: runId, kind, params, created_at: now() };
       return new Promise((resolve) => {
         const withdraw = () => settle({ kind: 'withdrawn' }, 'interrupted');
+        const drop = () => settle({ kind: 'withdrawn' }, 'resolved');
         const locked: Waiting['locked'] = {};
         const timeOut = () => {
           const answers = Object.keys(locked).length > 0 ? { answers: locked } : {};
@@ -70,6 +80,7 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
           if (!waiting.delete(request.id)) return;
           if (timer) clearTimeout(timer);
           signal.removeEventListener('abort', withdraw);
+          settled?.removeEventListener('abort', drop);
           live.requests.delete(request.id);
           live.publish(plainLiveEvent('request.cancel', live.sessionId, { id: request.id, reason }));
           onChange(live.sessionId);
@@ -84,6 +95,7 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
         waiting.set(request.id, { question, locked, settle, seen });
         live.requests.set(request.id, request);
         signal.addEventListener('abort', withdraw);
+        settled?.addEventListener('abort', drop);
         live.publish(plainLiveEvent('request.open', live.sessionId, request));
         onChange(live.sessionId);
       });
@@ -100,7 +112,9 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
       if (!open) return 'expired';
       const answer = toAnswer(open.question, reply);
       if (!answer) return 'invalid';
-      open.settle(answer, 'resolved');
+      // Without any answer nothing is wanted; otherwise what is locked already stays.
+      const isPart = answer.kind === 'answers' && Object.keys(answer.answers).length > 0;
+      open.settle(isPart ? { ...answer, answers: { ...open.locked, ...answer.answers } } : answer, 'resolved');
       return 'ok';
     },
 

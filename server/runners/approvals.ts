@@ -34,6 +34,14 @@ const ALLOWED: Decision = { ok: true };
 const refused = (result: string): Decision => ({ ok: false, result });
 
 export function createApprovals({ mode, allowed, secrets }: ApprovalsParts): Approvals {
+  /** Calls that somebody is asked about now. */
+  const open = new Set<{ sessionId: string; call: AllowableCall; settled: AbortController }>();
+
+  /** What was just allowed may be what others wait for: nobody is asked the same again. */
+  const settleOthers = (): void => {
+    for (const { sessionId, call, settled } of open) if (allowed.allows(sessionId, call)) settled.abort();
+  };
+
   return {
     async allow(tool, args, { sessionId, ask }) {
       if (mode === 'auto' || (tool.effect !== 'write' && tool.effect !== 'run')) return ALLOWED;
@@ -56,10 +64,17 @@ export function createApprovals({ mode, allowed, secrets }: ApprovalsParts): App
         choices,
         ...(pattern === null ? {} : { pattern }),
       };
-      const answer = await ask(question);
+      const waiting = { sessionId, call, settled: new AbortController() };
+      open.add(waiting);
+      const answer = await ask(question, waiting.settled.signal);
+      open.delete(waiting);
+      // A no that came just before still is one.
+      if (answer.kind === 'withdrawn' && waiting.settled.signal.aborted) return ALLOWED;
       const choice = answer.kind === 'choice' ? answer.choice : 'deny';
       if (choice === 'session') allowed.allowInSession(sessionId, call);
-      if (choice === 'always' && pattern !== null) await allowed.allowAlways(pattern);
+      const kept = choice === 'always' && pattern !== null ? allowed.allowAlways(pattern) : null;
+      if (choice === 'session' || choice === 'always') settleOthers();
+      await kept;
       return choice === 'deny' ? refused(whyNot(answer)) : ALLOWED;
     },
   };

@@ -39,8 +39,9 @@ export interface Turn {
   /**
    * Asks the person something and waits. Resolves with the answer, or with why there is none.
    * Never rejects; ends with `withdrawn` when the turn is interrupted.
+   * @param settled aborts when the answer is known otherwise: the question is taken back
    */
-  ask(question: Question): Promise<Answer>;
+  ask(question: Question, settled?: AbortSignal): Promise<Answer>;
   /**
    * What the person has said meanwhile to this turn, oldest first, each once; to be asked between two steps, when no tool
    * runs, and before the turn ends. What is returned is part of the turn: it must be heeded. Empty when there is nothing.

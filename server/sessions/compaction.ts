@@ -24,13 +24,15 @@ import { notOwned, unlessElsewhere } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { CompactionWish } from '../runners/runner.ts';
 import { digestOf, historyOf } from './model-context.ts';
-import type { Sessions } from './sessions.ts';
 import type { Transcripts } from './transcripts.ts';
 import type { SessionView } from './view.ts';
 
 export interface CompactionParts {
   stores: Pick<Stores, 'sessions' | 'messages' | 'contexts'>;
-  sessions: Pick<Sessions, 'get'>;
+  sessions: {
+    /** What a dead process left of it is resolved. @throws AppError session_not_found */
+    get(sessionId: string): Promise<SessionView>;
+  };
   transcripts: Pick<Transcripts, 'read'>;
   registry: Pick<LiveRegistry, 'peek'>;
   leases: Pick<Leases, 'elsewhere'>;

@@ -87,13 +87,12 @@ export function createCommands(parts: CommandsParts): Commands {
 
   const start = ({ command, folder }: CommandRequest, mark: string): ChildProcess | string => {
     try {
-      const child = spawn('/bin/sh', ['-c', START, parts.shell, command], {
+      return spawn('/bin/sh', ['-c', START, parts.shell, command], {
         cwd: folder,
         env: { ...parts.env, [MARK]: mark },
         stdio: ['ignore', 'pipe', 'ignore'],
         detached: true, // A session and a group of its own, without a terminal.
       });
-      return child;
     } catch (error) {
       // Some failures are thrown and some are told by an event.
       return codeOf(error);

@@ -67,16 +67,28 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
  * @param strangers processes that were seen to bear no mark of it, by pid and start; grows
  */
 async function alive(wanted: Wanted, strangers: Set<string>): Promise<number[]> {
-  if (process.platform !== 'linux') return wanted.leader !== null && send(-wanted.leader, 0) ? [-wanted.leader] : [];
+  const names = processNames();
+  if (names === null) return wanted.leader !== null && send(-wanted.leader, 0) ? [-wanted.leader] : [];
   const found: number[] = [];
   let looked = 0;
-  for (const name of readdirSync('/proc')) {
+  for (const name of names) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
     if (isOf(name, wanted, strangers)) found.push(Number(name));
     looked += 1;
     if (looked % SLICE === 0) await breathe();
   }
   return found;
+}
+
+/** What stands in the process table; null where there is none to read. */
+function processNames(): string[] | null {
+  if (process.platform !== 'linux') return null;
+  try {
+    return readdirSync('/proc');
+  } catch (error) {
+    if (typeof (error as NodeJS.ErrnoException).code === 'string') return null;
+    throw error;
+  }
 }
 
 function isOf(pid: string, { mark, leader }: Wanted, strangers: Set<string>): boolean {

@@ -125,3 +125,32 @@ it('[AP5] a command that cannot be shown whole is not asked about and not run', 
   expect(await run(`echo ${'x'.repeat(20_000)}; rm -r y`)).toMatchObject({ ok: false });
   expect(asked).toEqual([]);
 });
+
+it('[AP4] a no stays a no, whatever is allowed in the same moment; other commands and sessions go on waiting', async () => {
+  const allowed = createAllowList({
+    patterns: [],
+    file: { addTo: async () => 'written' },
+    log: { info: () => {}, warn: () => {} },
+  });
+  const approvals = createApprovals({ mode: 'manual', allowed, secrets: [] });
+  const answers: ((answer: Answer) => void)[] = [];
+  const ask = (_question: Question, settled?: AbortSignal): Promise<Answer> =>
+    new Promise((resolve) => {
+      answers.push(resolve);
+      settled?.addEventListener('abort', () => resolve({ kind: 'withdrawn' }));
+    });
+  const run = (command: string, sessionId: string) =>
+    approvals.allow({ name: 'terminal', effect: 'run' }, { command }, { sessionId, ask });
+  const calls = [
+    run('make', 'one'),
+    run('make', 'one'),
+    run('make', 'one'),
+    run('make clean', 'one'),
+    run('make', 'two'),
+  ];
+  answers[0]!({ kind: 'choice', choice: 'session' });
+  answers[1]!({ kind: 'choice', choice: 'deny' });
+  expect((await Promise.all(calls.slice(0, 3))).map(({ ok }) => ok)).toEqual([true, false, true]);
+  for (const at of [3, 4]) answers[at]!({ kind: 'timeout' });
+  expect((await Promise.all(calls.slice(3))).map(({ ok }) => ok)).toEqual([false, false]);
+});

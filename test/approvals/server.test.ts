@@ -80,12 +80,15 @@ it('[AP2] a no is told to the agent, nothing is run, and the next prompt works',
 });
 
 it('[AP2] silence is a no after approvals.timeout; an answer after it changes nothing', async () => {
-  const { server, sessionId, open, answer, isThere } = await working('approvals: {timeout: 0.3}');
-  const asked = server.ask(sessionId, '/run touch made.txt');
-  const [request] = await isAsked(open);
-  expect((await asked).admission.outcome).toBe('completed');
+  const { server, sessionId, answer, isThere } = await working('approvals: {timeout: 0.3}');
+  const stream = await server.stream(`/api/sessions/${sessionId}/events`);
+  await stream.next((event) => event.type === 'session.snapshot');
+  expect((await server.ask(sessionId, '/run touch made.txt')).admission.outcome).toBe('completed');
+  const { id } = (await stream.next((event) => event.type === 'request.open')).json.payload;
+  const cancel = await stream.next((event) => event.type === 'request.cancel');
+  expect(cancel.json.payload).toEqual({ id, reason: 'timeout' });
   expect((await toolResults(server, sessionId))[0]).toContain('nobody answered in time');
-  expect(await answer(request!.id, { choice: 'once' })).toEqual({ status: 'expired' });
+  expect(await answer(id, { choice: 'once' })).toEqual({ status: 'expired' });
   expect(await isThere('made.txt')).toBe(false);
 });
 
@@ -245,8 +248,21 @@ it('[AP7] both clients answer the same question at the same moment: one answer c
   expect(await isThere('second.txt')).toBe(said[3].status === 'ok');
 });
 
+it('[AP4] what is allowed for the session settles the other questions that it covers, and no more', async () => {
+  const { clients, asked, first, second, isThere, answer } = await twoAtOnce();
+  expect(await answer(second, { choice: 'session' })).toEqual({ status: 'ok' });
+  expect((await asked).admission.outcome).toBe('completed');
+  expect([await isThere('first.txt'), await isThere('second.txt')]).toEqual([true, true]);
+  expect(await answer(first, { choice: 'deny' })).toEqual({ status: 'expired' });
+  const cancels = clients[0]!.frames.filter((frame) => frame.params?.type === 'request.cancel');
+  expect(cancels.map((frame) => frame.params.payload)).toEqual([
+    { id: second, reason: 'resolved' },
+    { id: first, reason: 'resolved' },
+  ]);
+});
+
 it('[AP6] a question of the agent: answered in part before the time is up, both is told to the agent', async () => {
-  const { server, sessionId, open } = await working('approvals: {timeout: 1}');
+  const { server, sessionId, open } = await working('approvals: {timeout: 2}');
   const client = await connectGateway(server.url, { capable: true });
   await client.call('session.resume', { session_id: sessionId });
   const asked = server.ask(sessionId, '/ask');

@@ -9,6 +9,7 @@ import { createEchoRunner, createScriptedRunner } from '../support/scripted-runn
 import { createTcpRelay } from '../support/tcp-relay.ts';
 import { startTestServer } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
+import { uploaded } from '../support/uploads.ts';
 
 const browser = createBrowser();
 
@@ -52,6 +53,19 @@ const textIn = async (where: Locator): Promise<string> => (await where.textConte
 const openSession = (server: { url: string }, sessionId: string) => browser.open(`${server.url}/#/s/${sessionId}`);
 
 describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
+  test('[AT5] a prompt shows what came with it, by its name, as a link', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const id = await server.session();
+    const file = await uploaded(server, id, 'notes <b>.txt', 'words');
+    const body = { text: 'look', attachments: [file] };
+    await server.call('POST', `/api/sessions/${id}/prompts?wait=1`, body);
+    const page = await openSession(server, id);
+    const link = page.locator('.attached a');
+    await until('its name is there', async () => (await link.textContent()) === 'notes _b_.txt');
+    const href = new URL((await link.getAttribute('href'))!, server.url).href;
+    expect(await (await fetch(href)).text()).toBe('words');
+  });
+
   test('[UI1] every event is shown exactly once, also after a reload in mid-turn', async () => {
     const script = createScriptedRunner();
     const server = await startTestServer({ overrides: { runner: script.runner } });

@@ -246,6 +246,17 @@ const DAMAGES: Damage[] = [
     left: [],
   },
   {
+    what: 'an upload that never ended',
+    damage: async (h) => {
+      const half = h.file('attachments', h.ids[0]!, `.${'a'.repeat(32)}.tmp.1.0`);
+      await mkdir(path.dirname(half), { recursive: true });
+      await writeFile(half, 'half');
+      await utimes(half, 1, 1);
+    },
+    found: ['stale_temporary'],
+    left: [],
+  },
+  {
     what: 'a .bak of another program with more rows',
     damage: async (h) => {
       const found = JSON.parse(await readFile(sidecar(h), 'utf8'));

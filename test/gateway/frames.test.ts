@@ -1,4 +1,5 @@
 /** The gateway: frames, their answers, and who may connect. */
+import http from 'node:http';
 import { expect, it } from 'vitest';
 import { connectGateway, type GatewayClient } from '../support/gateway.ts';
 import { createScriptedRunner } from '../support/scripted-runner.ts';
@@ -46,6 +47,17 @@ it('[GW9] an unknown parameter is named', async () => {
   const client = await connectGateway(server.url);
   const { error } = await client.request('session.create', { titel: 'Plans' });
   expect(error).toMatchObject({ code: 4000, message: 'Unknown parameter "titel".' });
+});
+
+it('[GW9] an answer does not repeat what is too long, nor half of a surrogate pair', async () => {
+  const server = await startTestServer();
+  const client = await connectGateway(server.url);
+  const long = await client.request('ping', { ['x'.repeat(100_000)]: 1 });
+  expect(long.error.code).toBe(4000);
+  expect(long.error.message.length).toBeLessThan(200);
+  expect((await client.request('session.create', { model: 'half \ud83d' })).error.message).toContain('half \ufffd');
+  const { session_id } = await client.call('session.create');
+  expect((await client.call('session.steer', { session_id, text: 'half \ud83d' })).text).toBe('half \ufffd');
 });
 
 it('[GW9] empty frames and requests without an id get no answer', async () => {
@@ -146,6 +158,7 @@ it('[GW9] a frame that is too long ends its own connection and no other', async 
   one.send('x'.repeat(1_100_000));
   await until('it is closed', () => one.closed() !== null);
   expect(one.closed()).toBe(1009);
+  expect(server.logs.filter(({ level }) => level >= 40)).toEqual([]); // It is nobody's fault here.
   expect(await two.call('ping')).toEqual({ pong: true });
 });
 
@@ -177,6 +190,31 @@ it('[GW10][SE2] the token in the query opens nothing but the gateway', async () 
   const server = await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } });
   expect((await server.call('GET', `/api/sessions?token=${TOKEN}`)).status).toBe(401);
   expect((await server.call('GET', `/api/events?token=${TOKEN}`)).status).toBe(401);
+});
+
+/** Asks for an upgrade, and is told the status of the answer. */
+const upgrade = (url: string): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const request = http.get(url, { headers: { ...headers, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' } });
+    request.on('upgrade', (response, socket) => {
+      socket.destroy();
+      resolve(response.statusCode);
+    });
+    request.on('response', (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on('error', reject);
+  });
+
+it('[GW10] no other address is upgraded, and a token that was sent to it is not in the log', async () => {
+  const server = await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } });
+  const statuses = ['/health', '/', '/api/wsx', '/api/sessions', '/api/auth', '/api/ws'].map((address) =>
+    upgrade(`${server.url}${address}?token=${TOKEN}`),
+  );
+  expect(await Promise.all(statuses)).toEqual([404, 404, 404, 401, 404, 101]);
+  expect(JSON.stringify(server.logs)).not.toContain(TOKEN);
 });
 
 it('[GW10] who asks for the gateway without an upgrade is told what it is', async () => {

@@ -168,3 +168,56 @@ it('[GW8] two questions at once are two, and all of them can be answered togethe
   ]);
   expect(await one.call('approval.received', { session_id, request_id: first.id })).toEqual({ acknowledged: false });
 });
+
+it('[GW8] an answer to an approval may be meant for all that are open', async () => {
+  const { one, two, turn } = await asking();
+  const answers = ['a', 'b', 'c'].map((command) => turn.ask({ ...APPROVAL, command }));
+  await until('all are asked', () => questionsTo(one).length === 3);
+  const [first, second, third] = questionsTo(one);
+  one.send(JSON.stringify({ jsonrpc: '2.0', id: first.id, result: { choice: 'once' } }));
+  expect(await answers[0]).toEqual({ kind: 'choice', choice: 'once' });
+  const result = { choice: 'deny', all: true };
+  expect(await two.call('request.answer', { id: third.id, result })).toEqual({ status: 'ok' });
+  expect(await answers[1]).toEqual({ kind: 'choice', choice: 'deny' });
+  expect(await two.call('request.answer', { id: second.id, result })).toEqual({ status: 'expired' });
+});
+
+it('[GW8] what is locked of a clarification stays when the rest is answered at once; an empty answer wants nothing', async () => {
+  const { one, turn } = await asking();
+  const [whole, none] = [turn.ask(CLARIFY), turn.ask(CLARIFY)];
+  await until('both are asked', () => questionsTo(one).length === 2);
+  const [first, second] = questionsTo(one);
+  for (const { id } of [first, second]) {
+    await one.call('clarify.lock', { request_id: id, question_id: 'q0', answer: 'red' });
+  }
+  for (const result of [[], { choice: 7 }, { answers: { q9: 'x' } }]) {
+    one.send(JSON.stringify({ jsonrpc: '2.0', id: first.id, result })); // Fits no question: it stays open.
+  }
+  one.send(JSON.stringify({ jsonrpc: '2.0', id: first.id, result: { answers: { q1: '3' } } }));
+  one.send(JSON.stringify({ jsonrpc: '2.0', id: second.id, result: {} }));
+  expect(await whole).toEqual({ kind: 'answers', answers: { q0: 'red', q1: '3' } });
+  expect(await none).toEqual({ kind: 'answers', answers: {} });
+});
+
+it('[GW8] of four answers that come by four ways at once one wins, and the others are told so', async () => {
+  const { server, one, two, turn, session_id, stored_session_id } = await asking();
+  for (let round = 0; round < 10; round += 1) {
+    const answer = turn.ask(APPROVAL);
+    const { id } = await until('it is asked', () => questionsTo(one)[round] ?? null);
+    const rest = `/api/sessions/${stored_session_id}/requests/${id}`;
+    two.send(JSON.stringify({ jsonrpc: '2.0', id, result: { choice: 'session' } }));
+    const said = await Promise.all([
+      one
+        .call('approval.respond', { session_id, choice: 'once', request_id: id })
+        .then(({ resolved }) => resolved === 1),
+      server.call('POST', rest, { choice: 'deny' }).then(({ json }) => json.status === 'ok'),
+      two.call('request.answer', { id, result: { choice: 'deny' } }).then(({ status }) => status === 'ok'),
+    ]);
+    const won = await answer;
+    const winners = said.filter(Boolean).length;
+    expect(winners + (won.kind === 'choice' && won.choice === 'session' ? 1 : 0)).toBe(1);
+    await until('both are told once', () =>
+      [one, two].every((client) => client.events(session_id, 'request.cancel').length === round + 1),
+    );
+  }
+});

@@ -71,9 +71,10 @@ it.each(CASES)('[RU7][CL6][RE1] %s: ended by %s, the next prompt is valid', { ti
   } else {
     await server.kill();
     if (way !== 'kill -9') {
-      for (const file of await readdir(home, { recursive: true })) {
-        if (file.endsWith('.jsonl')) await rm(path.join(home, file));
-      }
+      const files = await readdir(home, { recursive: true });
+      const journals = files.filter((file) => file.endsWith('.jsonl'));
+      expect(journals).toHaveLength(sessions.size);
+      for (const file of journals) await rm(path.join(home, file));
     }
     next = await start();
   }

@@ -134,10 +134,11 @@ it('[HT2] a prompt without words and one over a mebibyte of UTF-8 are refused, a
   }
 });
 
-it('[HT2] modes and attachments that are not there yet are said to be so', () =>
+it('[HT2] modes that do not fit and attachments that are not there are said to be so', () =>
   expectRefused([
-    ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'steer' }, 'unsupported_mode'],
-    ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'interrupt' }, 'unsupported_mode'],
+    ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'steer', replaces: 'y' }, 'unsupported_mode'],
+    ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'interrupt', replaces: 'y' }, 'unsupported_mode'],
+    ['POST /api/sessions/:id/prompts', { text: 'x', mode: 'shout' }, 'bad_request'],
     ['POST /api/sessions/:id/prompts', { text: 'x', attachments: ['0'] }, 'unknown_attachment'],
   ]));
 

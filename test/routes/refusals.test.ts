@@ -169,7 +169,7 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
   },
   async unsupported_mode() {
     const server = await startTestServer();
-    return server.call('POST', prompts(await server.session()), { text: 'x', mode: 'steer' });
+    return server.call('POST', prompts(await server.session()), { text: 'x', mode: 'steer', replaces: 'y' });
   },
   async attachment_not_found() {
     const server = await startTestServer();

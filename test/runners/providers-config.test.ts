@@ -16,7 +16,7 @@ it('[RU10] the provider of the model section is the first, the others follow und
   const yaml = `
 model: {provider: anthropic, default: claude-x, price: {input: 3, output: 15, cached: 0.3}}
 providers:
-  ollama: {kind: custom, base_url: "http://127.0.0.1:11434/v1/", models: [a, org/b], context_length: 4096}
+  ollama: {kind: custom, base_url: "http://127.0.0.1:11434/v1/", models: [a, org/b], context_length: 4096, images: false}
   openai: {kind: openai, default: gpt-x}
   work: {kind: openai, base_url: "https://proxy.example/v1", api_key_env: WORK_KEY}
 `;
@@ -41,6 +41,7 @@ providers:
       apiKey: null,
       defaultModel: null,
       contextLength: 4096,
+      images: false,
       models: ['a', 'org/b'],
     },
     {

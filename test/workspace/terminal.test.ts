@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { listHome } from '../../db/files/archive-home.ts';
 import { createPaths } from '../../db/files/paths.ts';
 import { createRunningCommands } from '../../db/files/running-commands.ts';
 import { identityOf } from '../../server/lease/process-identity.ts';
@@ -255,13 +256,14 @@ describe('the processes', () => {
     expect(result).toMatch(/^up\n(Terminated\n)?bye\n\[stopped\]$/);
   });
 
-  it('[TL4] are noted while they run, and ended when the server stops', async () => {
+  it('[TL4] are noted while they run, in no backup, and ended when the server stops', async () => {
     const ran = run({ command: `sleep 1000; : ${word}` });
     await until('it is noted with its first process', async () => {
       const [note] = await createRunningCommands(createPaths(home)).all();
       return note?.leader;
     });
     expect(commands.running()).toBe(1);
+    expect((await listHome(home)).files).toEqual([]);
     await commands.close();
     expect((await ran).result).toBe('[stopped]');
     expect(await sh('echo no more')).toBe('[stopped]');

@@ -1,18 +1,20 @@
 /** Methods on questions of an agent: what is open, that it was seen, and the answers. The first valid answer wins. */
 import Type from 'typebox';
 import { AppError } from '../../../server/errors.ts';
+import type { GatewaySessions } from '../../../server/live/gateway-sessions.ts';
 import type { LiveSession } from '../../../server/live/live-session.ts';
-import type { Reply } from '../../../server/live/requests.ts';
+import type { Reply, Requests } from '../../../server/live/requests.ts';
 import { RpcError } from '../frames.ts';
 import { type Method, method } from '../method.ts';
 import { type GatewayMethodParts, RuntimeId } from './parts.ts';
 
 const RequestId = Type.String({ minLength: 1, maxLength: 128 });
-const Choice = Type.Enum(['once', 'session', 'always', 'deny']);
+const CHOICES = ['once', 'session', 'always', 'deny'] as const;
 
-/** What a client gave for an answer, or null when it is of no such shape. */
-export function replyOf(result: unknown): Reply | null {
-  if (typeof result !== 'object' || result === null) return null;
+/** What a client gave for an answer, or null when it is of no such shape. Without anything it is no to all questions. */
+function replyOf(result: unknown): Reply | null {
+  if (typeof result !== 'object' || result === null || Array.isArray(result)) return null;
+  if (Object.keys(result).length === 0) return { answers: {} };
   const { choice, answers, value } = result as Record<string, unknown>;
   if (typeof choice === 'string') return { choice } as Reply;
   if (typeof value === 'string') return { value };
@@ -21,15 +23,30 @@ export function replyOf(result: unknown): Reply | null {
   return isTold ? ({ answers } as Reply) : null;
 }
 
+const approvalsOf = (session: LiveSession) =>
+  [...session.requests.values()].filter((request) => request.kind === 'approval');
+
+/** The live session that asks this: whoever answers may know it by an old runtime id, or by none. */
+const askerOf = (live: GatewaySessions, requestId: string): LiveSession | null =>
+  live.list().find((session) => session.live.requests.has(requestId))?.live ?? null;
+
+/** Gives the answer of a client to the question of this id; `all` of an approval goes to every other open one as well. */
+export function answerWith({ live, requests }: Pick<GatewayMethodParts, 'live' | 'requests'>) {
+  return (requestId: string, result: unknown): ReturnType<Requests['reply']> => {
+    const asker = askerOf(live, requestId);
+    if (!asker) return 'expired';
+    const reply = replyOf(result);
+    if (!reply) return 'invalid';
+    const said = requests.reply(asker, requestId, reply);
+    const isForAll = said === 'ok' && 'choice' in reply && (result as { all?: unknown }).all === true;
+    if (isForAll) for (const { id } of approvalsOf(asker)) requests.reply(asker, id, reply);
+    return said;
+  };
+}
+
 export function requestMethods(parts: GatewayMethodParts): Record<string, Method> {
   const { live, requests } = parts;
-
-  const approvalsOf = (session: LiveSession) =>
-    [...session.requests.values()].filter((request) => request.kind === 'approval');
-
-  /** The live session that asks this, whoever asks about it: its runtime id may be an old one. */
-  const askerOf = (requestId: string): LiveSession | null =>
-    live.list().find((session) => session.live.requests.has(requestId))?.live ?? null;
+  const answer = answerWith(parts);
 
   return {
     'approval.pending': method(Type.Object({ session_id: RuntimeId }), async ({ session_id }) => {
@@ -45,7 +62,7 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
     'approval.received': method(
       Type.Object({ session_id: RuntimeId, request_id: RequestId }),
       async ({ session_id, request_id }) => {
-        const asker = live.list().find((session) => session.runtimeId === session_id)?.live ?? askerOf(request_id);
+        const asker = live.find(session_id)?.live ?? askerOf(live, request_id);
         if (!asker) throw new AppError('runtime_not_live');
         return { acknowledged: requests.seen(asker, request_id) };
       },
@@ -54,14 +71,15 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
     'approval.respond': method(
       Type.Object({
         session_id: RuntimeId,
-        choice: Type.Enum(['once', 'session', 'always', 'deny'], { default: 'deny' }),
+        choice: Type.Enum(CHOICES, { default: 'deny' }),
         all: Type.Optional(Type.Boolean()),
         request_id: Type.Optional(RequestId),
       }),
       async ({ session_id, choice, all = false, request_id }) => {
-        const byRuntime = live.list().find((session) => session.runtimeId === session_id)?.live ?? null;
         const asker =
-          byRuntime ?? (request_id ? askerOf(request_id) : null) ?? live.bySession(session_id)?.live ?? null;
+          live.find(session_id)?.live ??
+          (request_id ? askerOf(live, request_id) : null) ??
+          live.bySession(session_id)?.live;
         if (!asker) throw new AppError('runtime_not_live');
         const open = approvalsOf(asker);
         const meant = request_id ? open.filter(({ id }) => id === request_id) : all ? open : open.slice(0, 1);
@@ -81,10 +99,10 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
         question_id: Type.String({ minLength: 1, maxLength: 128 }),
         answer: Type.Union([Type.String(), Type.Null()]),
       }),
-      async ({ request_id, question_id, answer }) => {
-        const asker = askerOf(request_id);
+      async ({ request_id, question_id, answer: said }) => {
+        const asker = askerOf(live, request_id);
         if (!asker) return { status: 'expired' };
-        const locked = requests.lock(asker, request_id, question_id, answer);
+        const locked = requests.lock(asker, request_id, question_id, said);
         if (locked === 'invalid') throw new RpcError(4002, `There is no question "${question_id}" in this request.`);
         return locked === 'expired' ? { status: 'expired' } : { status: 'ok', remaining: locked.remaining };
       },
@@ -95,7 +113,8 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
         id: RequestId,
         result: Type.Object(
           {
-            choice: Type.Optional(Choice),
+            choice: Type.Optional(Type.Enum(CHOICES)),
+            all: Type.Optional(Type.Boolean()),
             answers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]))),
             value: Type.Optional(Type.String()),
           },
@@ -103,10 +122,7 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
         ),
       }),
       async ({ id, result }) => {
-        const asker = askerOf(id);
-        if (!asker) return { status: 'expired' };
-        const reply = replyOf(result);
-        const said = reply ? requests.reply(asker, id, reply) : 'invalid';
+        const said = answer(id, result);
         if (said === 'invalid') throw new RpcError(-32602, 'This answer does not fit the question.');
         return { status: said };
       },

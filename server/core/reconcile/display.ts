@@ -72,6 +72,8 @@ export function toDisplay(raw: RawRow, id: string): Message {
     if (fieldOf(raw, 'is_error') === true) message.is_error = true;
     const duration = numberOf(fieldOf(raw, 'duration_s'));
     if (duration !== undefined) message.duration_s = duration;
+    const diff = textOf(fieldOf(raw, 'diff'));
+    if (diff !== undefined) message.diff = wellFormed(diff);
   }
   if (attachments.length > 0) message.attachments = attachments;
   const usage = fieldOf(raw, 'usage');

@@ -37,6 +37,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['name', isText],
   ['is_error', isFlag],
   ['duration_s', isNumber],
+  ['diff', isText],
   ['reasoning', isText],
   ['attachments', (value) => Array.isArray(value) && value.every(isText)],
   ['model', isText],

@@ -9,7 +9,7 @@ import { TOOL_COMMANDS } from './tool-commands.ts';
 
 export const IDENTITY =
   'I am the built-in agent of Turnkeep: a set of fixed rules and real tools, **not a language model**. ' +
-  'I can search and summarise your chats, calculate, tell dates, keep notes and read files of the workspace. ' +
+  'I can search and summarise your chats, calculate, tell dates, keep notes and work with the files of the workspace. ' +
   'Say `/help` for examples, or ask *how do I connect a model?*';
 
 export const GREETING =
@@ -20,7 +20,7 @@ export const THANKS = "You're welcome!";
 /** What is said to a prompt that no rule knows. */
 export const UNKNOWN =
   'I am no language model, so I cannot answer that. I can search and summarise your chats, calculate, tell dates, keep notes ' +
-  'and read files of the workspace: `/help` shows how. For answers to anything else, ask me *how do I connect a model?*';
+  'and work with the files of the workspace: `/help` shows how. For answers to anything else, ask me *how do I connect a model?*';
 
 /** The help, with the examples. */
 export function helpText(): string {

@@ -190,7 +190,8 @@ function callsOf(history: readonly Message[], index: number, ids: Set<string>): 
 
 /** The first row with the result of a call, before the next prompt and before the id is called again. */
 function resultOf(rows: readonly Message[], from: number, call: ToolCall, taken: Set<Message>): Message | null {
-  for (const row of rows.slice(from + 1)) {
+  for (let at = from + 1; at < rows.length; at += 1) {
+    const row = rows[at]!;
     if (row.role === 'user' || row.tool_calls?.some((other) => other?.id === call.id)) return null;
     if (row.role === 'tool' && row.tool_call_id === call.id && !taken.has(row)) return row;
   }
