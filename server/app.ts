@@ -574,7 +574,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     idleS: config.live.idle_ttl_s,
     most: config.live.max_sessions,
     now,
-    newRuntimeId: hex(4),
+    newRuntimeId: eightDigits(randomBytes(4).readUInt32BE()),
     newIdSuffix: hex(3),
     log,
   });
@@ -634,7 +634,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
           return { session: page.session, rows: page.rows.toString() };
         },
         look: (sessionId) => others.look(sessionId),
-        pause: () => delay(2),
+        pause: (ms) => delay(ms),
       }),
       windows,
       compress(sessionId, focus) {
@@ -725,6 +725,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       return closing;
     },
     hurry: () => hurry.abort(),
+  };
+}
+
+/** Eight hexadecimal digits; none comes again before all others came, for a step that is odd meets every number once. */
+function eightDigits(first: number): () => string {
+  let last = first;
+  return () => {
+    last = (last + 0x9e3779b1) >>> 0;
+    return last.toString(16).padStart(8, '0');
   };
 }
 

@@ -43,7 +43,11 @@ export function serveConnection(parts: ConnectionParts): Caller {
 
   async function handle(frame: Incoming): Promise<void> {
     if (frame.kind === 'reply') {
-      parts.answer(frame.id, frame.result);
+      try {
+        parts.answer(frame.id, frame.result);
+      } catch (error) {
+        log.error({ err: error }, 'an answer of a gateway client could not be taken');
+      }
       return;
     }
     const { id } = frame;

@@ -2,6 +2,7 @@
  * GET /api/ws: the gateway, JSON-RPC over a WebSocket. Same services and same events as REST and SSE; who may connect is
  * decided before the upgrade, as for every request.
  */
+import type { Socket } from 'node:net';
 import websocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
 import type { WebSocket } from 'ws';
@@ -40,7 +41,10 @@ export interface GatewayParts extends GatewayMethodParts {
 /** Signs of life that may fail to come before a peer counts as gone. */
 const MISSED_PONGS = 3;
 
-/** Must be registered before the routes that may be upgraded. */
+/** How long a connection may go on that asked for an upgrade and was refused so early that nobody ended it. */
+const REFUSED_MS = 2_000;
+
+/** Must be registered before whatever may refuse a request, and before the routes that may be upgraded. */
 export async function registerGateway(app: FastifyInstance, frameBytes: number): Promise<void> {
   await app.register(websocket, {
     options: {
@@ -53,6 +57,10 @@ export async function registerGateway(app: FastifyInstance, frameBytes: number):
     preClose: (done) => done(),
     // A connection ends with its error, which is its peer's and no fault of this server.
     errorHandler: (_error, socket) => socket.terminate(),
+  });
+  // Node has let go of it, and its time-outs with it; an upgrade puts an end to this one.
+  app.server.on('upgrade', (_request, socket) => {
+    (socket as Socket).setTimeout(REFUSED_MS, () => socket.destroy());
   });
   // Otherwise every route would be upgraded, by whoever it is, and its address with all that is in it be logged.
   app.addHook('onRequest', async (request) => {

@@ -76,9 +76,8 @@ export function createEventWindows(limits: WindowLimits = WINDOW_LIMITS): EventW
     rings.delete(ring);
   };
 
-  /** Makes room in steps of a few events, so that a full ring is not moved for every event. */
   function trim(ring: Ring): void {
-    if (ring.kept.length > limits.events + 64) dropOldest(ring, ring.kept.length - limits.events);
+    if (ring.kept.length > limits.events) dropOldest(ring, ring.kept.length - limits.events);
     let excess = 0;
     for (let over = ring.bytes - limits.bytes; over > 0 && excess < ring.kept.length; excess += 1) {
       over -= ring.kept[excess]!.json.length;

@@ -14,8 +14,8 @@ export interface StandingParts<Session> {
   read(sessionId: string, rows: boolean): Promise<{ session: Session; rows: string }>;
   /** What other processes did is followed first. */
   look(sessionId: string): Promise<void>;
-  /** Resolves a little later. */
-  pause(): Promise<void>;
+  /** Resolves so many milliseconds later. */
+  pause(ms: number): Promise<void>;
 }
 
 export interface Standing<Session> {
@@ -36,13 +36,17 @@ export type Enter<Session> = (
   rows: boolean,
 ) => Promise<Standing<Session>>;
 
+/** A turn that cannot be put away for now is looked at ever less often, in milliseconds. */
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 250;
+
 export function createEnter<Session>({ sessions, read, look, pause }: StandingParts<Session>): Enter<Session> {
   // To find out where it stands may take longer than the grace.
   return (session, client, withRows) => sessions.keptDuring(session, () => standing(session, client, withRows));
 
   async function standing(session: GatewaySession, client: GatewayClient, withRows: boolean) {
     const { live, sessionId, runtimeId } = session;
-    for (;;) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       sessions.get(runtimeId); // It may have been closed while this waited.
       if (session.draft === null) await look(sessionId);
       const { run, lastGeneration, infos } = live;
@@ -59,7 +63,7 @@ export function createEnter<Session>({ sessions, read, look, pause }: StandingPa
         };
       }
       if (client.subscriber.ended) throw new AppError('runtime_not_live');
-      await pause();
+      await pause(pauseMs);
     }
   }
 }

@@ -1,5 +1,7 @@
 /** The gateway: frames, their answers, and who may connect. */
+import { once } from 'node:events';
 import http from 'node:http';
+import net from 'node:net';
 import { expect, it } from 'vitest';
 import { connectGateway, type GatewayClient } from '../support/gateway.ts';
 import { createScriptedRunner } from '../support/scripted-runner.ts';
@@ -213,8 +215,24 @@ it('[GW10] no other address is upgraded, and a token that was sent to it is not 
   const statuses = ['/health', '/', '/api/wsx', '/api/sessions', '/api/auth', '/api/ws'].map((address) =>
     upgrade(`${server.url}${address}?token=${TOKEN}`),
   );
-  expect(await Promise.all(statuses)).toEqual([404, 404, 404, 401, 404, 101]);
+  expect(await Promise.all(statuses)).toEqual([404, 404, 404, 404, 404, 101]);
   expect(JSON.stringify(server.logs)).not.toContain(TOKEN);
+});
+
+it('[GW10] a refused upgrade leaves no connection behind', async () => {
+  const server = await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } });
+  const { port } = new URL(server.url);
+  const ends = ['/api/ws', '/health', '/%zz'].map(async (address) => {
+    const socket = net.connect(Number(port), '127.0.0.1');
+    socket.write(
+      `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    );
+    const [head] = await once(socket, 'data');
+    await once(socket, 'end');
+    return head.toString().slice(9, 12);
+  });
+  expect(await Promise.all(ends)).toEqual(['401', '404', '400']);
 });
 
 it('[GW10] who asks for the gateway without an upgrade is told what it is', async () => {

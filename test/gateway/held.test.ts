@@ -64,6 +64,17 @@ it('[GW6] with a grace of 0 a session that everybody has left is kept until it i
   expect(released).toEqual(['a']);
 });
 
+it('[GW6] a machine that sleeps shortens no grace', async () => {
+  const { sessions } = setUp({ graceS: 20 });
+  const session = await sessions.open('a');
+  await vi.advanceTimersByTimeAsync(5_000);
+  vi.setSystemTime(Date.now() + 3_600_000); // An hour in which no timer ran.
+  await vi.advanceTimersByTimeAsync(14_000);
+  expect(sessions.find(session.runtimeId)).toBe(session);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(sessions.find(session.runtimeId)).toBeNull();
+});
+
 it('[GW6] a session whose queue moves is not given back, however long nobody looks', async () => {
   const { sessions, working } = setUp({ idleS: 60, graceS: 5, most: 1 });
   working.add('a');

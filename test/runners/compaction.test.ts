@@ -182,7 +182,7 @@ describe('at the threshold', () => {
       // No turn waits for another one soon; until the oldest turns do not fit any more.
       const later = await statusesDuring(server, id, () => fill(4, 7), 4);
       expect(provider.summaries).toHaveLength(1);
-      expect(later.at(-1)).toBe('context_cut');
+      expect(new Set(later)).toEqual(new Set(['context_cut']));
       expect(told()).not.toContain('question 0');
       expect(told()).toContain('question 10');
       expect(await server.messages(id)).toHaveLength(22);

@@ -76,8 +76,10 @@ export interface FakeProvider {
   next(...steps: Step[]): void;
   /** Scripts the next request for a title; `A fitting title` is the answer otherwise. */
   nextTitle(...steps: Step[]): void;
-  /** Scripts the next request for a summary; `Summary number <n>.` is the answer otherwise. */
+  /** Scripts the next request for a summary; what `summarise` says is the answer otherwise. */
   nextSummary(...steps: Step[]): void;
+  /** The answer to a request for a summary; `Summary number <n>.` unless a test says otherwise. */
+  summarise: (body: ChatBody) => string;
   /** Paths of the lists of models that were asked for, with their headers. */
   lists: { path: string; headers: IncomingHttpHeaders }[];
   /** A point to wait at, to be put into a script. */
@@ -173,7 +175,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     const dialect = anthropic ? anthropicDialect(body.model) : openAiDialect(body);
     const play = (steps: Step[]) => playSteps(steps, { dialect, response, gone, isGone: () => isGone });
     if (isTitle && body.stream) return play(titleScripts.shift() ?? [{ text: ['A fitting', ' title'] }]);
-    if (isSummary) return play(summaryScripts.shift() ?? [{ text: `Summary number ${provider.summaries.length}.` }]);
+    if (isSummary) return play(summaryScripts.shift() ?? [{ text: provider.summarise(body) }]);
     const at = scripts.findIndex(({ match }) => match(body));
     const steps = at < 0 ? inlineSteps(body) : scripts.splice(at, 1)[0]!.steps;
     if (body.stream) return play(steps);
@@ -208,6 +210,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     script: (match, steps) => void scripts.push({ match, steps }),
     next: (...steps) => void scripts.push({ match: () => true, steps }),
     nextTitle: (...steps) => void titleScripts.push(steps),
+    summarise: () => `Summary number ${provider.summaries.length}.`,
     nextSummary: (...steps) => void summaryScripts.push(steps),
     hold: createHold,
     refuseImages: (how) => {

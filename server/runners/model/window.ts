@@ -2,6 +2,7 @@
  * The window of a model, seen from one turn (CX1, CX2, CX5): how full it is before each step, and what is done when it runs
  * full. The older turns are summarised; where that is not possible the oldest are left out, and the person is told.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isSummaryRow, knownFill, withoutOldest } from '../../core/compaction.ts';
 import { tokensOf } from '../../core/context-size.ts';
 import type { Message } from '../../core/terms.ts';
@@ -60,14 +61,17 @@ export function createWindow({ turn, conversation, model, length, compactAt, too
     keepTokens: number,
     most: number | null,
     urgent: boolean,
-  ): AsyncGenerator<RunnerEvent, boolean, void> {
-    if (!turn.compact || !hasOlder()) return false;
+  ): AsyncGenerator<RunnerEvent, 'compacted' | 'failed' | 'not_tried', void> {
+    if (!turn.compact || !hasOlder()) return 'not_tried';
+    const asked = turn.compact({ keepTokens: Math.max(0, Math.floor(keepTokens)), most, urgent });
+    // Refused at once, because one has failed just now: the person heard of that then.
+    if ((await Promise.race([asked, nextTurn('under way')])) === null) return 'not_tried';
     yield status('compacting', `The window of ${model} is nearly full: what is older is being summarised.`);
-    const history = await turn.compact({ keepTokens: Math.max(0, Math.floor(keepTokens)), most, urgent });
-    if (history === null || signal.aborted) return false;
+    const history = await asked;
+    if (history === null || signal.aborted) return 'failed';
     await rebase(history);
     yield status('compacted', `${model} goes on from a summary of what is older. What you see stays whole.`);
-    return true;
+    return 'compacted';
   }
 
   /** Leaves out the oldest turns. @returns whether there were any */
@@ -91,9 +95,9 @@ export function createWindow({ turn, conversation, model, length, compactAt, too
       if (!hasCompacted) {
         hasCompacted = true;
         const ofTurn = used() - ofHistory();
-        const isDone = yield* compact(Math.min(length * KEEP_PART, length * AFTER_PART - ofTurn), null, false);
+        const outcome = yield* compact(Math.min(length * KEEP_PART, length * AFTER_PART - ofTurn), null, false);
         if (signal.aborted) return;
-        if (!isDone && hasOlder() && used() <= length) {
+        if (outcome === 'failed' && used() <= length) {
           yield status('compaction_failed', 'What is older could not be summarised; the turn goes on with all of it.');
         }
       }
@@ -105,8 +109,8 @@ export function createWindow({ turn, conversation, model, length, compactAt, too
       wasRefused = true;
       const refused = used();
       const keep = Math.min(refused * KEEP_OF_REFUSED, (length ?? Number.MAX_VALUE) * KEEP_PART);
-      const isDone = yield* compact(keep, Math.floor(refused / 2), true);
-      if (isDone || signal.aborted) return isDone;
+      if ((yield* compact(keep, Math.floor(refused / 2), true)) === 'compacted') return true;
+      if (signal.aborted) return false;
       return yield* leaveOut(refused / 2);
     },
   };
