@@ -85,7 +85,7 @@ import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { createCommands, findShell } from './workspace/commands.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
-import { checkWorkspace, openWorkspace } from './workspace/workspace.ts';
+import { checkWorkspace, createWorkspaces } from './workspace/workspace.ts';
 
 /** What a test may put in place of the real thing. */
 export interface AppOverrides {
@@ -258,6 +258,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     secrets: [config.token, config.apiKey, ...Object.values(config.providerKeys)].flatMap((secret) => secret ?? []),
   });
   const tools = [...createWorkspaceTools({ commands }), createClarifyTool()];
+  const openWorkspace = createWorkspaces();
   let url = '';
   const runner =
     overrides.runner ??
@@ -266,6 +267,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       builtin: createBuiltinRunner({
         tools,
         approvals,
+        openWorkspace,
         now,
         timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         searchChats: async (q, limit) =>
@@ -301,7 +303,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         providers: catalog,
         tools,
         approvals,
-        openWorkspace: (root) => openWorkspace(root),
+        openWorkspace,
         now,
         newToolId: () => `tool_${hex(6)()}`,
         maxSteps: config.agent.max_steps,

@@ -2,7 +2,7 @@
  * Notes of the commands that run, one small file each in the home, so that the next start finds what a killed server
  * left. Not fsynced: a death of the whole machine ends the commands too.
  */
-import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isRunId } from '../../server/core/ids.ts';
 import type { ProcessIdentity } from '../../server/core/terms.ts';
@@ -10,7 +10,7 @@ import { isMissing, makeFolder } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 export interface RunningCommand {
-  /** 32 hexadecimal digits; its processes bear it in their environment. */
+  /** 32 hexadecimal digits; its processes bear it in their environment, and hold its note open. */
   mark: string;
   /** The server that runs it; null when the note does not say. */
   server: ProcessIdentity | null;
@@ -21,6 +21,8 @@ export interface RunningCommand {
 export interface RunningCommands {
   /** Notes a command, or more about one. */
   note(command: RunningCommand): Promise<void>;
+  /** Opens the note of a command, for its processes to hold: so they are found too. Whoever has it closes it. */
+  hold(mark: string): Promise<FileHandle>;
   forget(mark: string): Promise<void>;
   all(): Promise<RunningCommand[]>;
 }
@@ -34,6 +36,8 @@ export function createRunningCommands(paths: Pick<Paths, 'commands' | 'command'>
       await writeFile(`${file}.tmp`, JSON.stringify(command), { mode: 0o600 });
       await rename(`${file}.tmp`, file);
     },
+
+    hold: (mark) => open(paths.command(mark), 'r'),
 
     forget: (mark) => rm(paths.command(mark), { force: true }),
 

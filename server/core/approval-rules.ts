@@ -25,6 +25,9 @@ const WORDS_AFTER = ' *';
 /** What can make one command into more than one, or let it write elsewhere: separators, substitutions, redirections. */
 const SHELL_SIGN = /[;&|<>`$(){}\\\x00-\x1f\x7f]/;
 
+/** What may stand before a command without being one: variables that are set for it, and the words `!` and `time`. */
+const BEFORE_COMMAND = /^(?:(?:[A-Za-z_]\w*\+?=(?:"[^"]*"|'[^']*'|[^\s"'])*|!|time(?: +-p)?)\s+)*$/;
+
 /** Reads a pattern; null for what is none. */
 export function readAllowPattern(text: string): AllowPattern | null {
   if (TOOL.test(text)) return { kind: 'tool', tool: text };
@@ -34,7 +37,9 @@ export function readAllowPattern(text: string): AllowPattern | null {
   if (!command.endsWith(WORDS_AFTER)) return command === '*' ? null : { kind: 'exact', tool, command };
   const fixed = command.slice(0, -WORDS_AFTER.length);
   // A star behind nothing is every command, and one behind a sign would be whatever that sign leads to.
-  return fixed.trim() === '' || SHELL_SIGN.test(fixed) ? null : { kind: 'prefix', tool, command: fixed };
+  return BEFORE_COMMAND.test(`${fixed.trim()} `.trimStart()) || SHELL_SIGN.test(fixed)
+    ? null
+    : { kind: 'prefix', tool, command: fixed };
 }
 
 /** Whether a pattern allows a call. */

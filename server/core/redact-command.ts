@@ -3,7 +3,8 @@
  * (control characters, letters of another direction) is spelled out (AP5). Pure.
  *
  * An agent that was talked into something writes these words, too. So nothing is hidden by its looks that could be a
- * command or a path: a hidden value has no gap and no sign of the shell.
+ * command or a path: a hidden value has no gap and no sign of the shell, does not begin like a path, and stands where
+ * nothing is run; a token is known by more than its first letters, which a program may have in its name as well.
  */
 
 const HIDDEN = '[hidden]';
@@ -11,26 +12,37 @@ const HIDDEN = '[hidden]';
 const SHORTEST_SECRET = 6;
 
 // The counts are bounded, so that no text makes them slow.
-const NAME =
-  '[\\w.-]{0,40}(?:key|token|secret|passw(?:or)?d|passphrase|pwd|credential|auth|cookie|signature)[\\w.-]{0,40}';
+const WORD = 'key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?';
+const NAME = `[\\w.-]{0,40}(?:${WORD}|auth(?!or(?!i[sz]))|cookie|signature)[\\w.-]{0,40}`;
+/** An option with a value behind it: one that only has such a word in its name may have none, and a command behind it. */
+const OPTION = `--(?!no-|without-)[\\w.-]{0,40}(?:${WORD})[ \\t]{1,8}`;
 /** One word that is no path, in quotes or bare. */
-const VALUE = `(["']?)(?![/~.-])[^\\s"'\`$;&|<>(){}\\\\]{1,4096}`;
+const VALUE = `(["']?)(?![/~.-])([^\\s"'\`$;&|<>(){}\\\\]{1,4096})`;
+/** Letters of a token, one of them a digit; not the name of a file. */
+const TOKEN = '(?=[\\w-]{0,255}\\d)[\\w-]{12,1024}(?![\\w-]|[./]\\w)';
+
+/** NAME=value, ?name=value */
+const ASSIGNMENT = new RegExp(`(${NAME})=${VALUE}\\2`, 'gi');
+/** A value that may be the name of a program, or the path of one. */
+const COULD_RUN = /\/|^[a-z][a-z_.+-]*\d{0,2}$/;
 
 const RULES: [pattern: RegExp, shown: string][] = [
+  // Headers, which stand in quotes.
   [
-    /\b(authorization|cookie|x-api-key|x-auth-token):[ \t]*(?:[\w-]{1,40}[ \t]+)?[\w~+/=.:%-]{3,4096}/gi,
+    /(["'](?:proxy-authorization|authorization|cookie|x-api-key|x-auth-token)):[ \t]*(?:[\w-]{1,40}[ \t]+)?(?![/~.-])[\w~+/=.:%-]{3,4096}/gi,
     `$1: ${HIDDEN}`,
   ],
-  [/\b(bearer|basic)[ \t]+[\w.~+/=-]{6,4096}/gi, `$1 ${HIDDEN}`],
+  [/(?<=["':][ \t]{0,4})(bearer|basic)[ \t]+(?![/~.-])[\w.~+/=-]{6,4096}/gi, `$1 ${HIDDEN}`],
   // scheme://user:password@host
   [/\b([a-z][a-z0-9+.-]{1,30}:\/\/)[^\s/@"'`$;&|<>(){}\\?#]{1,1024}@/gi, `$1${HIDDEN}@`],
-  // NAME=value, ?name=value, "name": "value", --name value
-  [new RegExp(`(${NAME})=${VALUE}\\2`, 'gi'), `$1=$2${HIDDEN}$2`],
+  // "name": "value", --name value
   [new RegExp(`(["']${NAME}["'][ \\t]{0,8}:[ \\t]{0,8})${VALUE}\\2`, 'gi'), `$1$2${HIDDEN}$2`],
-  [new RegExp(`(--${NAME}[ \\t]{1,8})${VALUE}\\2`, 'gi'), `$1$2${HIDDEN}$2`],
-  [/([ \t](?:-u|--user)[ \t=]?)[\w.@-]{1,256}:[\w.~+=!#%^@,-]{1,1024}/g, `$1${HIDDEN}`],
+  [new RegExp(`(${OPTION})${VALUE}\\2`, 'gi'), `$1$2${HIDDEN}$2`],
+  // -u user:password, and no user and group.
+  [/([ \t](?:-u|--user)[ \t=]?)(?!(?:\d+|root):(?:\d+|root)\b)[\w.@-]{1,256}:[\w.~+=!#%^@,-]{1,1024}/g, `$1${HIDDEN}`],
   // Tokens that are known by how they begin.
-  [/\b(?:sk|rk|pk|gsk|xai|hf|nvapi|csk|glpat|npm|gh[pousr]|github_pat|xox[abeprs])[-_][\w-]{8,1024}/g, HIDDEN],
+  [new RegExp(`(?<![\\w/.-])(?:sk|rk|pk|gsk|xai|nvapi|csk|glpat|xox[abeprs])[-_]${TOKEN}`, 'g'), HIDDEN],
+  [new RegExp(`(?<![\\w/.-])(?:npm|hf|gh[pousr]|github_pat)_${TOKEN}`, 'g'), HIDDEN],
   [/\b(?:(?:AKIA|ASIA)[A-Z0-9]{12,64}|AIza[\w-]{20,128}|eyJ[\w-]{8,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,1024})?)/g, HIDDEN],
 ];
 
@@ -43,10 +55,22 @@ const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u20
  */
 export function redactCommand(text: string, secrets: readonly string[]): string {
   let shown = text;
-  for (const secret of secrets) {
+  // The longest first: one may be the beginning of another.
+  for (const secret of secrets.toSorted((a, b) => b.length - a.length)) {
     if (secret.length < SHORTEST_SECRET) continue;
     for (const form of new Set([secret, encodeURIComponent(secret)])) shown = shown.replaceAll(form, HIDDEN);
   }
+  shown = redactAssignments(shown);
   for (const [pattern, replacement] of RULES) shown = shown.replace(pattern, replacement);
   return shown.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)!.toString(16)}}`);
+}
+
+/** Hides what is given to a name; not where it may be run by that name in the same text. */
+function redactAssignments(text: string): string {
+  const used = new Set([...text.matchAll(/\$\{?(\w{1,100})/g)].map(([, name]) => name));
+  const isUsedAnyhow = /\balias\b|\$\{!/.test(text);
+  return text.replace(ASSIGNMENT, (whole, name: string, quote: string, value: string) => {
+    const isUsed = isUsedAnyhow || used.has(/\w*$/.exec(name)![0]);
+    return isUsed && COULD_RUN.test(value) ? whole : `${name}=${quote}${HIDDEN}${quote}`;
+  });
 }

@@ -22,7 +22,7 @@ export function describeCall(
   }
   const { path, ...others } = fields;
   const parts = Object.entries(others).map(([name, value]) =>
-    typeof value === 'string' ? `${name}:\n${indented(value, MARKS[name] ?? '  ')}` : `${name}: ${oneLine(value)}`,
+    typeof value === 'string' ? `${name}:\n${indented(value, MARKS.get(name) ?? '  ')}` : `${name}: ${oneLine(value)}`,
   );
   const whole = [oneLine(path), ...parts].join('\n');
   const rest = whole.length - MAX_CONTENT;
@@ -34,9 +34,12 @@ export function describeCall(
 }
 
 /** How the lines of an exchange are marked, as in a diff. */
-const MARKS: Record<string, string> = { old_text: '- ', new_text: '+ ' };
+const MARKS: ReadonlyMap<string, string> = new Map([
+  ['old_text', '- '],
+  ['new_text', '+ '],
+]);
 
-const indented = (text: string, mark: string): string => text.replace(/^/gm, mark);
+const indented = (text: string, mark: string): string => text.replace(/^/gm, () => mark);
 
 /** A value on one line, so that no value can look like another field. */
 function oneLine(value: unknown): string {

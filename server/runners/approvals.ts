@@ -103,9 +103,9 @@ function commandOf(args: unknown): string {
   return isPlain ? command : JSON.stringify(args);
 }
 
-/** A number can only be a limit, such as seconds; and the workspace itself is where commands run. */
-const isUsual = (name: string, value: unknown): boolean =>
-  value === undefined ||
-  value === null ||
-  /^\d+$/.test(String(value)) ||
-  (name === 'cwd' && (value === '' || value === '.' || value === './'));
+/** A number can only be a limit, such as seconds; and the workspace itself is where commands run. A folder may be named 7. */
+const isUsual = (name: string, value: unknown): boolean => {
+  if (value === undefined || value === null) return true;
+  if (name === 'cwd') return value === '' || value === '.' || value === './';
+  return typeof value === 'number' || (typeof value === 'string' && /^\d+$/.test(value));
+};

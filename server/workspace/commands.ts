@@ -5,13 +5,13 @@
  * A command is noted in the home before it is started, so that what a killed server leaves is found at the next start.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
+import { access, constants, type FileHandle } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RunningCommand, RunningCommands } from '../../db/files/running-commands.ts';
 import type { ProcessIdentity } from '../core/terms.ts';
 import { createLiveOutput } from './live-output.ts';
 import { type KeptOutput, keepOutput } from './output.ts';
-import { endProcesses, MARK } from './processes.ts';
+import { endProcesses, HELD, MARK } from './processes.ts';
 
 export interface CommandsParts {
   /** All that a command has of an environment, its mark apart. */
@@ -69,7 +69,7 @@ const TAKEN_BYTES = 16 * 1024 * 1024;
 const REST_MS = 1_000;
 
 // Both outputs in one pipe, in their order; the space keeps a command from being taken for an option of the shell.
-const START = 'exec "$0" -c " $1" 2>&1';
+const START = `exec ${HELD}<&3 3<&-; exec "$0" -c " $1" 2>&1`;
 
 /** The shell that commands are written for. */
 export async function findShell(): Promise<string> {
@@ -85,12 +85,12 @@ export function createCommands(parts: CommandsParts): Commands {
   const running = new Map<object, { stop(): void; ended: Promise<unknown> }>();
   let closed = false;
 
-  const start = ({ command, folder }: CommandRequest, mark: string): ChildProcess | string => {
+  const start = ({ command, folder }: CommandRequest, mark: string, held: FileHandle): ChildProcess | string => {
     try {
       return spawn('/bin/sh', ['-c', START, parts.shell, command], {
         cwd: folder,
         env: { ...parts.env, [MARK]: mark },
-        stdio: ['ignore', 'pipe', 'ignore'],
+        stdio: ['ignore', 'pipe', 'ignore', held.fd],
         detached: true, // A session and a group of its own, without a terminal.
       });
     } catch (error) {
@@ -103,21 +103,23 @@ export function createCommands(parts: CommandsParts): Commands {
     const mark = parts.newMark();
     const note = (leader: ProcessIdentity | null): Promise<void> =>
       parts.notes.note({ mark, server: parts.server, leader });
+    let held: FileHandle;
     try {
       await note(null);
+      held = await parts.notes.hold(mark);
     } catch (error) {
       return { kind: 'not_started', code: codeOf(error) };
     }
     let isEnded = true;
     try {
       if (closed || request.signal.aborted) return { kind: 'aborted', output: keepOutput(0, 1) };
-      const child = start(request, mark);
+      const child = start(request, mark, held);
       if (typeof child === 'string') return { kind: 'not_started', code: child };
       const failed = new Promise<string>((resolve) => child.once('error', (error) => resolve(codeOf(error))));
       const { pid } = child;
       if (pid === undefined) return { kind: 'not_started', code: await failed };
       isEnded = false;
-      const end = await follow(
+      return await follow(
         child,
         request,
         stopped,
@@ -127,8 +129,8 @@ export function createCommands(parts: CommandsParts): Commands {
         },
         () => note(parts.identityOf(pid)),
       );
-      return end;
     } finally {
+      await held.close();
       if (isEnded) await parts.notes.forget(mark);
     }
   };

@@ -39,8 +39,7 @@ export function diffOf(before: string | null, after: string, name: string): Diff
   const counts = { added: sum(({ start, end }) => end - start), removed: sum(({ from, to }) => to - from) };
   if (changes.length === 0) return { text: '', ...counts };
   const head = `--- ${before === null ? '/dev/null' : `a/${name}`}\n+++ b/${name}\n`;
-  const lines = hunksOf(changes, old.length).flatMap((hunk) => hunkLines(hunk, old, now));
-  return { text: head + bounded(lines), ...counts };
+  return { text: head + bounded(hunksOf(changes, old.length), old, now), ...counts };
 }
 
 /** The lines with their ends; the last one may have none. */
@@ -125,22 +124,22 @@ function hunksOf(changes: readonly Change[], length: number): Change[][] {
   return hunks;
 }
 
-function hunkLines(changes: readonly Change[], old: readonly string[], now: readonly string[]): string[] {
+/** The lines of a hunk, one by one: most of a long one are not shown. */
+function* hunkLines(changes: readonly Change[], old: readonly string[], now: readonly string[]): Generator<string> {
   const first = changes[0]!;
   const last = changes.at(-1)!;
   const before = Math.min(CONTEXT, first.from);
   const behind = Math.min(CONTEXT, old.length - last.to);
   const [from, to] = [first.from - before, last.to + behind];
   const [start, end] = [first.start - before, last.end + behind];
-  const lines = [`@@ -${range(from, to)} +${range(start, end)} @@\n`];
+  yield `@@ -${range(from, to)} +${range(start, end)} @@\n`;
   let at = from;
   for (const change of changes) {
-    for (; at < change.from; at++) lines.push(marked(' ', old[at]!));
-    for (; at < change.to; at++) lines.push(marked('-', old[at]!));
-    for (let line = change.start; line < change.end; line++) lines.push(marked('+', now[line]!));
+    for (; at < change.from; at++) yield marked(' ', old[at]!);
+    for (; at < change.to; at++) yield marked('-', old[at]!);
+    for (let line = change.start; line < change.end; line++) yield marked('+', now[line]!);
   }
-  for (; at < to; at++) lines.push(marked(' ', old[at]!));
-  return lines;
+  for (; at < to; at++) yield marked(' ', old[at]!);
 }
 
 /** Lines `[from, to)` as the head of a hunk names them: the first from 1, and how many; none are named by the one before. */
@@ -149,12 +148,14 @@ const range = (from: number, to: number): string => `${to > from ? from + 1 : fr
 const marked = (mark: string, line: string): string =>
   line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 
-function bounded(lines: readonly string[]): string {
+function bounded(hunks: readonly Change[][], old: readonly string[], now: readonly string[]): string {
   let text = '';
-  for (const [index, line] of lines.entries()) {
-    if (text.length + line.length > MAX_DIFF)
-      return `${text}[${lines.length - index} more lines of the diff are left out.]\n`;
-    text += line;
+  let left = 0;
+  for (const hunk of hunks) {
+    for (const line of hunkLines(hunk, old, now)) {
+      if (left === 0 && text.length + line.length <= MAX_DIFF) text += line;
+      else left += 1;
+    }
   }
-  return text;
+  return left === 0 ? text : `${text}[${left} more lines of the diff are left out.]\n`;
 }

@@ -2,14 +2,17 @@
  * The processes of one command: finding them all, whatever they did to get away, and ending them (TL4).
  *
  * A command leads a session and a group of its own. On Linux every process is asked whether it is of that session or
- * group, or bears the command's mark in its environment: so is found what moved to a group or a session of its own.
- * Elsewhere the group is all that is known. Source: proc(5), /proc/PID/stat fields 3, 5 and 6, and /proc/PID/environ.
+ * group, or bears the command's mark, in its environment or in the name of a file that it has open: so is found what moved
+ * to a group or a session of its own, and what was started without that environment. Only what gave up all of them is not.
+ * Elsewhere the group is all that is known. Source: proc(5), /proc/PID/stat fields 3, 5, 6 and 22, environ and fd.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as breathe, setTimeout as delay } from 'node:timers/promises';
 
 /** The variable that marks what a command starts. */
 export const MARK = 'TURNKEEP_COMMAND';
+/** The descriptor that what a command starts has open: of a file whose name has the mark. One that few programs use. */
+export const HELD = 9;
 
 export interface Wanted {
   mark: string;
@@ -101,13 +104,23 @@ function isOf(pid: string, { mark, leader }: Wanted, strangers: Set<string>): bo
     const stranger = `${pid}/${fields[19]}`;
     if (strangers.has(stranger)) return false;
     const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-    if (environment.split('\0').includes(`${MARK}=${mark}`)) return true;
+    if (environment.split('\0').includes(`${MARK}=${mark}`) || heldBy(pid).includes(mark)) return true;
     // A process that is just becoming another program shows none for a moment.
     if (environment !== '') strangers.add(stranger);
     return false;
   } catch (error) {
     // It ended meanwhile, or is another user's.
     if (typeof (error as NodeJS.ErrnoException).code === 'string') return false;
+    throw error;
+  }
+}
+
+/** Name of the file that a process holds; empty where it has none. */
+function heldBy(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${HELD}`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
     throw error;
   }
 }

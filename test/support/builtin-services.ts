@@ -2,6 +2,7 @@
 import type { BuiltinServices } from '../../server/runners/builtin/services.ts';
 import { createClarifyTool } from '../../server/runners/clarify.ts';
 import { createWorkspaceTools } from '../../server/workspace/tools.ts';
+import { openWorkspace } from '../../server/workspace/workspace.ts';
 import { EVERYTHING_ALLOWED } from './everything-allowed.ts';
 
 /** 2026-03-03 13:00:02 UTC, a Tuesday. */
@@ -12,6 +13,7 @@ export function builtinServices(part: Partial<BuiltinServices> = {}): BuiltinSer
   return {
     tools: [...createWorkspaceTools(), createClarifyTool()],
     approvals: EVERYTHING_ALLOWED,
+    openWorkspace: (root) => openWorkspace(root),
     now: () => NOW,
     timeZone: 'Europe/Berlin',
     searchChats: async () => [],

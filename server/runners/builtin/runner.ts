@@ -2,7 +2,6 @@
  * The built-in agent as a runner: the default when no model is connected. It answers by rules and real tools, says
  * that it is no language model (RU2), and needs nothing but this server.
  */
-import { openWorkspace } from '../../workspace/workspace.ts';
 import type { Runner, RunnerEnd } from '../runner.ts';
 import { answer } from './answer.ts';
 import { recognise } from './intents.ts';
@@ -24,7 +23,7 @@ export function createBuiltinRunner(services: BuiltinServices): Runner {
     kind: 'builtin',
     async *run(turn, signal) {
       try {
-        const workspace = turn.workspace === null ? null : openWorkspace(turn.workspace);
+        const workspace = turn.workspace === null ? null : services.openWorkspace(turn.workspace);
         const files = { tools, workspace };
         let end = yield* answer(recognise(turn.input), { turn, signal, services }, files);
         // What is said meanwhile is answered behind it.

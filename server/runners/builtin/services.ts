@@ -3,6 +3,7 @@
  */
 import type { Message, MessageRole } from '../../core/terms.ts';
 import type { ToolDefinition } from '../../workspace/tool.ts';
+import type { Workspace } from '../../workspace/workspace.ts';
 import type { Approvals } from '../approvals.ts';
 import type { ModelInfo } from '../runner.ts';
 
@@ -30,6 +31,8 @@ export interface BuiltinServices {
   tools: readonly ToolDefinition[];
   /** Decides on what writes or runs. */
   approvals: Approvals;
+  /** Opens a session's workspace by its absolute path. */
+  openWorkspace(root: string): Workspace;
   /** Epoch seconds. */
   now(): number;
   /** The server's own zone, an IANA name. */

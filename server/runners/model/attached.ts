@@ -44,9 +44,20 @@ export function createAttached(
   /** An id is one among those of its session. */
   const nameOf = (id: string): string => `${turn.sessionId}/${id}`;
 
+  /** A disk that cannot give a file now must not end every turn of the conversation. */
   async function partOf(id: string): Promise<UserPart> {
+    try {
+      return await readPart(id);
+    } catch (error) {
+      const { errno, code } = error as NodeJS.ErrnoException;
+      if (typeof errno !== 'number') throw error;
+      return textPart(`[attached file ${quoted(id)}: it cannot be read (${code})]`);
+    }
+  }
+
+  async function readPart(id: string): Promise<UserPart> {
     const file = await turn.attachment(id);
-    if (!file) return textPart(`[attached file ${quoted(id)}: it is not there any more]`);
+    if (!file) return textPart(gone(id));
     if (file.size === 0) return note(file, 'it is empty');
     if (isImageType(file.mime)) return imagePart(id, file);
     return file.mime === 'text/plain' ? textOfFile(file) : note(file, 'only its name is given');
@@ -57,6 +68,7 @@ export function createAttached(
     if (file.size > IMAGE_BYTES) return note(file, `not shown, it is larger than ${IMAGE_BYTES / 1_000_000} MB`);
     if (left.images <= 0 || left.imageBytes < file.size) return note(file, 'not shown, there are newer images');
     const data = await file.read(IMAGE_BYTES);
+    if (data.length < file.size) return textPart(gone(file.name));
     left.images -= 1;
     left.imageBytes -= data.length;
     return { type: 'file', mediaType: file.mime, data, filename: file.name };
@@ -110,6 +122,8 @@ export function addPart(content: UserPart[], part: UserPart): void {
 /** Whether a conversation has images in it. */
 export const hasImages = (prompt: ProviderPrompt): boolean =>
   prompt.some(({ role, content }) => role === 'user' && content.some(({ type }) => type === 'file'));
+
+const gone = (name: string): string => `[attached file ${quoted(name)}: it is not there any more]`;
 
 const NOT_TAKEN = 'not shown, this model does not take it';
 

@@ -9,6 +9,7 @@ import { isMarker } from '../../core/marker.ts';
 import type { Message, ToolCall } from '../../core/terms.ts';
 import { wellFormed, wellFormedJson } from '../../core/text.ts';
 import { addPart, type UserPart } from './attached.ts';
+import { argumentsObject, readCallArguments } from './call-arguments.ts';
 import type { ProviderMessage, ProviderPrompt, ReasoningPart } from './chat-model.ts';
 
 /** Stands for the result of a call that never got one. */
@@ -98,15 +99,6 @@ export function addInput(prompt: ProviderPrompt, text: string, files: UserPart[]
 }
 
 /**
- * What a model wrote as arguments, as the object that providers insist on; anything else is kept under a name that
- * tells the model what it did.
- */
-export function argumentsObject(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  return { invalid_arguments: value ?? null };
-}
-
-/**
  * @param filler what stands between the results of a step and this: a provider wants the assistant's word there
  * @param files what stands for the files that came with it
  */
@@ -180,7 +172,7 @@ function callsOf(history: readonly Message[], index: number, ids: Set<string>): 
     calls.push({
       id: freshId(call.id, ids),
       name: call.function.name,
-      args: argumentsObject(parsed(call.function.arguments)),
+      args: argumentsObject(readCallArguments(call.function.arguments)),
       result: result ? result.content : INTERRUPTED_RESULT,
       is_error: result ? result.is_error === true : true,
     });
@@ -211,14 +203,4 @@ function freshId(id: unknown, ids: Set<string>): string {
   for (let n = 2; ids.has(fresh); n += 1) fresh = `${wanted}_${n}`;
   ids.add(fresh);
   return fresh;
-}
-
-function parsed(text: unknown): unknown {
-  if (typeof text !== 'string') return text;
-  if (text.trim() === '') return {};
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text; // not JSON: sent as what it was
-  }
 }

@@ -9,7 +9,8 @@ import type { ApprovalContext, Approvals } from '../approvals.ts';
 import { runTool, type ToolEnd } from '../run-tool.ts';
 import type { RunnerEvent } from '../runner.ts';
 import { createSideEvents, type SideEvents } from '../side-events.ts';
-import { argumentsObject, type SettledCall } from './history.ts';
+import { argumentsObject, readCallArguments } from './call-arguments.ts';
+import type { SettledCall } from './history.ts';
 import type { ProposedCall } from './step.ts';
 
 export interface ToolBench {
@@ -81,7 +82,7 @@ function plan(call: ProposedCall, bench: ToolBench): Planned {
   bench.usedIds.add(id);
   const { name } = call;
   const tool = bench.tools.find((candidate) => candidate.name === name) ?? null;
-  const args = readArguments(call.input);
+  const args = readCallArguments(call.input);
   if (!tool) {
     const names = bench.tools.map((candidate) => candidate.name).join(', ');
     return { id, name, args, tool, refusal: `There is no tool named "${name}". The tools are: ${names || 'none'}.` };
@@ -96,16 +97,6 @@ function plan(call: ProposedCall, bench: ToolBench): Planned {
     };
   }
   return { id, name, args, tool, refusal: null };
-}
-
-/** The arguments as a value; text that is not JSON stays text. A call without arguments has none to check. */
-function readArguments(input: string): unknown {
-  if (input.trim() === '') return {};
-  try {
-    return JSON.parse(input);
-  } catch {
-    return input;
-  }
 }
 
 async function execute(call: Planned, bench: ToolBench, reports: SideEvents, signal: AbortSignal): Promise<ToolEnd> {
