@@ -3,7 +3,7 @@
  * is written beside its place under a name that begins with a dot, and renamed (AT2). It never changes after that.
  */
 import { constants } from 'node:fs';
-import { copyFile, type FileHandle, link, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, open, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import {
@@ -13,6 +13,7 @@ import {
   isOwnAttachmentId,
 } from '../../server/core/attachment-names.ts';
 import { isSessionId } from '../../server/core/ids.ts';
+import { namesIn, orNull } from './absent.ts';
 import { isMissing, makeFolder, syncFolder } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
@@ -186,7 +187,7 @@ export function createAttachmentStore(paths: Paths): AttachmentStore {
           // The first process of a container has the pid of the one that was killed.
           const hasWriter = pid !== process.pid && isRunning(pid);
           const file = path.join(folder, name);
-          if (hasWriter && now - ((await statOrNull(file))?.mtimeMs ?? now) < STALE_MS) continue;
+          if (hasWriter && now - ((await orNull(stat(file)))?.mtimeMs ?? now) < STALE_MS) continue;
           await rm(file, { force: true });
           removed += 1;
         }
@@ -253,25 +254,7 @@ async function linkOrCopy(source: string, target: string): Promise<void> {
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return (await readdir(folder)).sort();
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-async function statOrNull(file: string) {
-  try {
-    return await stat(file);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
-}
-
-const isFile = async (file: string): Promise<boolean> => (await statOrNull(file))?.isFile() === true;
+const isFile = async (file: string): Promise<boolean> => (await orNull(stat(file)))?.isFile() === true;
 
 const hasCode = (error: unknown, ...codes: string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));

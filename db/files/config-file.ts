@@ -2,15 +2,16 @@
  * Changes of config.yaml by the server: the only place that writes it. A change is made to the file as it is at that
  * moment, comments and order are kept, and what somebody else wrote meanwhile is read again, never written over (AP4).
  */
-import { readFile, realpath } from 'node:fs/promises';
+import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { type Document, isMap, isScalar, isSeq, parseDocument, YAMLMap } from 'yaml';
-import { isMissing, replaceFile } from './atomic.ts';
+import { orNull } from './absent.ts';
+import { replaceFile } from './atomic.ts';
 
 export type ConfigChange =
   | 'written'
   /** It says so already. */
   | 'unchanged'
-  /** It is no YAML, or has something else in this place: only a person can tell what is meant. */
+  /** It is no YAML, has something else in this place, or may not be written: only a person can tell what is meant. */
   | 'unfit';
 
 export interface ConfigFile {
@@ -33,8 +34,8 @@ export function createConfigFile(file: string, replace: typeof replaceFile = rep
   let tail: Promise<unknown> = Promise.resolve();
 
   async function change(edit: (document: Document) => ConfigChange): Promise<ConfigChange> {
-    // A link stays one: what it leads to is replaced.
-    const target = await realpath(file).catch(() => file);
+    const target = await placeOf(file);
+    if (target === null) return 'unfit';
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
       const before = await textOf(target);
       const document: Document = parseDocument(before ?? '');
@@ -75,12 +76,15 @@ function addTo(document: Document, section: string, key: string, text: string): 
   return 'written';
 }
 
-/** The text of a file, or null when there is none. */
-async function textOf(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
+/**
+ * Where the file is in truth: a link stays one, what it leads to is replaced. Null when it leads to nothing, and when nobody
+ * may write the file: a rename would not ask.
+ */
+async function placeOf(file: string): Promise<string | null> {
+  if ((await orNull(lstat(file))) === null) return file;
+  const meant = await orNull(stat(file));
+  return meant === null || (meant.mode & 0o222) === 0 ? null : realpath(file);
 }
+
+/** The text of a file, or null when there is none. */
+const textOf = (file: string): Promise<string | null> => orNull(readFile(file, 'utf8'));

@@ -3,9 +3,10 @@
  * is checked, no link is followed, and what is copied is bounded; a copy is whole or not there (IM6).
  */
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { isRunId, isSessionId } from '../../server/core/ids.ts';
+import { namesIn } from './absent.ts';
 import { isMissing, makeFolder, syncFolder } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
@@ -74,16 +75,6 @@ export async function lookAtImport(place: string): Promise<ImportPlace> {
 
 /** The one name of a place, whatever links lead there. */
 export const realPlace = (place: string): Promise<string> => realpath(place);
-
-/** Names of the entries of a folder; none where there is none. */
-export async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return (await readdir(folder)).sort();
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
 
 /** Sessions that a folder has sidecars of, live ones and backups. */
 export async function sidecarsIn(folder: string): Promise<string[]> {

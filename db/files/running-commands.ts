@@ -2,11 +2,12 @@
  * Notes of the commands that run, one small file each in the home, so that the next start finds what a killed server
  * left. Not fsynced: a death of the whole machine ends the commands too.
  */
-import { type FileHandle, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isRunId } from '../../server/core/ids.ts';
 import type { ProcessIdentity } from '../../server/core/terms.ts';
-import { isMissing, makeFolder } from './atomic.ts';
+import { namesIn, orNull } from './absent.ts';
+import { makeFolder } from './atomic.ts';
 import type { Paths } from './paths.ts';
 
 export interface RunningCommand {
@@ -46,29 +47,11 @@ export function createRunningCommands(paths: Pick<Paths, 'commands' | 'command'>
       for (const name of await namesIn(paths.commands)) {
         const mark = path.basename(name, '.json');
         if (name !== `${mark}.json` || !isRunId(mark)) continue;
-        found.push(read(mark, await textOf(paths.command(mark))));
+        found.push(read(mark, (await orNull(readFile(paths.command(mark), 'utf8'))) ?? ''));
       }
       return found;
     },
   };
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-async function textOf(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (isMissing(error)) return '';
-    throw error;
-  }
 }
 
 /** A note that was damaged still has its mark, and that is enough to find the processes. */

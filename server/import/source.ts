@@ -3,6 +3,7 @@
  * Turnkeep, a state.db alone, a folder of sidecars, one sidecar, one exported document. Nothing of them is ever written.
  */
 import path from 'node:path';
+import { namesIn } from '../../db/files/absent.ts';
 import { lookAtDatabase } from '../../db/files/foreign/database-place.ts';
 import { type ForeignFolder, openForeignFolder } from '../../db/files/foreign/folder.ts';
 import {
@@ -10,7 +11,6 @@ import {
   isUnreadable,
   journalsIn,
   lookAtImport,
-  namesIn,
   readJson,
   realPlace,
   type SourceFile,

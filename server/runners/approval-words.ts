@@ -14,18 +14,22 @@ export function describeCall(
   const fields = typeof args === 'object' && args !== null ? (args as Record<string, unknown>) : { arguments: args };
   if (tool.effect === 'run') {
     const { command, ...others } = fields;
-    const lines = Object.entries(others).map(([name, value]) => `# ${name}: ${oneLine(value)}`);
+    const lines = Object.entries(others).map(([name, value]) => `# ${oneLine(name)}: ${oneLine(value)}`);
     return {
       command: [typeof command === 'string' ? command : oneLine(command), ...lines].join('\n'),
       description: "Runs this command in the conversation's workspace, with the rights of the server.",
     };
   }
   const { path, ...others } = fields;
-  const parts = Object.entries(others).map(([name, value]) =>
-    typeof value === 'string' ? `${name}:\n${indented(value, MARKS.get(name) ?? '  ')}` : `${name}: ${oneLine(value)}`,
-  );
+  let left = 0;
+  const parts = Object.entries(others).map(([name, value]) => {
+    if (typeof value !== 'string') return `${oneLine(name)}: ${oneLine(value)}`;
+    // No more of it is looked at than can be shown: it may be a whole file.
+    left += Math.max(0, value.length - MAX_CONTENT);
+    return `${oneLine(name)}:\n${indented(value.slice(0, MAX_CONTENT), MARKS.get(name) ?? '  ')}`;
+  });
   const whole = [oneLine(path), ...parts].join('\n');
-  const rest = whole.length - MAX_CONTENT;
+  const rest = left + whole.length - MAX_CONTENT;
   return {
     command:
       rest > 0 ? `${whole.slice(0, MAX_CONTENT).toWellFormed()}\n[${rest} more characters are not shown.]` : whole,

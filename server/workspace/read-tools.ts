@@ -12,6 +12,9 @@ import { done, failed, inWorkspace, schema, type ToolContext, type ToolDefinitio
 import type { Read, Workspace } from './workspace.ts';
 import { MAX_ENTRIES, MAX_LINES } from './workspace.ts';
 
+/** Longest text that is searched for (characters). */
+const MAX_QUERY = 200;
+
 /** `list_files`, `read_file` and `search_files`. */
 export function createReadTools(): ToolDefinition[] {
   return [
@@ -50,7 +53,7 @@ export function createReadTools(): ToolDefinition[] {
       effect: 'read',
       parameters: schema(
         {
-          query: { type: 'string', minLength: 1, description: 'The text to find.' },
+          query: { type: 'string', minLength: 1, maxLength: MAX_QUERY, description: 'The text to find.' },
           path: { type: 'string', description: 'Folder or file to search in. Default: the workspace itself.' },
         },
         ['query'],
@@ -117,8 +120,11 @@ function describeRead({ name, size, lines }: Read & { ok: true }, offset: number
 async function searchFilesTool(args: unknown, workspace: Workspace, { signal }: ToolContext): Promise<ToolResult> {
   const read = readArguments(args, { query: 'text', path: 'text?' });
   if (!read.ok) return failed(read.problem);
+  const { query } = read.values;
+  // A long text that repeats itself would take its own length for each character of a file.
+  if (query.length > MAX_QUERY) return failed(`The "query" has ${query.length} characters; ${MAX_QUERY} are the most.`);
   const path = read.values.path || '.';
-  const found = await workspace.search(read.values.query, { path, signal });
+  const found = await workspace.search(query, { path, signal });
   return found.ok ? describeFound(found) : failed(sentence(found.problem, path));
 }
 

@@ -1,7 +1,7 @@
 /** The tools that change files of a workspace: `write_file` and `edit_file`. Owns their words; the writing is replace.ts. */
 import { oneLine, readArguments } from './arguments.ts';
 import { diffOf } from './diff.ts';
-import { countOf, MOST_COUNTED, replaceAll } from './edit.ts';
+import { countOf, replaceAll } from './edit.ts';
 import { printable, sentence } from './path-words.ts';
 import { MAX_EDIT_BYTES, type Replaced } from './replace.ts';
 import { done, failed, inWorkspace, schema, type ToolContext, type ToolDefinition, type ToolResult } from './tool.ts';
@@ -74,7 +74,7 @@ async function editFile(args: unknown, workspace: Workspace, { signal }: ToolCon
     if (count === 0) return { refuse: notFound(shown, found.bytes, old_text) };
     if (count > 1 && !replace_all) {
       return {
-        refuse: `"old_text" stands ${count}${count === MOST_COUNTED ? ' or more' : ''} times in ${shown}. Give more of the lines around it, or set "replace_all". Nothing was changed.`,
+        refuse: `"old_text" stands ${count} times in ${shown}. Give more of the lines around it, or set "replace_all". Nothing was changed.`,
       };
     }
     const write = replaceAll(found.bytes, wanted, Buffer.from(new_text.toWellFormed()), MAX_EDIT_BYTES);

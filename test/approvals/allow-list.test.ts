@@ -1,5 +1,5 @@
 /** What is allowed for good and for a session: that it holds, and what becomes of the configuration file. */
-import { lstat, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { chmod, lstat, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { replaceFile } from '../../db/files/atomic.ts';
@@ -106,6 +106,19 @@ it.each([
   await list.allowAlways('terminal: npm test');
   expect(await text()).toBe(before);
   expect(logs).toEqual([expect.stringContaining('config.yaml has no place')]);
+  expect(list.allows('s', CALL)).toBe(true);
+});
+
+it('[AP4] a file that nobody may write is not replaced, and neither is a link that leads nowhere', async () => {
+  const { file, list, logs, text } = await listOver('# locked\n');
+  await chmod(file, 0o444);
+  await list.allowAlways('terminal: npm test');
+  expect(await text()).toBe('# locked\n');
+  await rm(file);
+  await symlink(`${file}.gone`, file);
+  await list.allowAlways('write_file');
+  expect((await lstat(file)).isSymbolicLink()).toBe(true);
+  expect(logs).toEqual([expect.stringContaining('no place'), expect.stringContaining('no place')]);
   expect(list.allows('s', CALL)).toBe(true);
 });
 

@@ -95,7 +95,23 @@ it('[AP3] another folder is another call; a time limit and the workspace itself 
   await run('make', { timeout_s: '5' });
   expect(asked).toEqual([]);
   await run('make', { cwd: '../elsewhere' });
-  expect(asked).toMatchObject([{ command: 'make\n# cwd: ../elsewhere' }]);
+  await run('make', { cwd: '7' });
+  expect(asked.map(({ command }) => command)).toEqual(['make\n# cwd: ../elsewhere', 'make\n# cwd: 7']);
+});
+
+it.each([
+  ['run', { command: 'ls', x: { toString: 1, valueOf: 1 } }],
+  ['run', { command: { toString: 1 } }],
+  ['write', { path: 'a', valueOf: 'x', constructor: 'y', hasOwnProperty: 'z' }],
+  ['write', JSON.parse('{"path":"a","__proto__":"x\\ny"}')],
+  ['write', { path: { toString: 1 } }],
+] as const)('[AP1][AP5] names and values of any kind are asked about: %s %j', async (effect, args) => {
+  const { call, asked } = approvalsWith(YES);
+  expect(await call('some_tool', effect, args)).toEqual({ ok: true });
+  expect(asked).toHaveLength(1);
+  for (const name of Object.keys(args))
+    if (name !== 'path' && name !== 'command') expect(asked[0]!.command).toContain(name);
+  expect(asked[0]!.command).not.toContain('[object');
 });
 
 it('[AP5] a command with a secret is shown without it, and is never kept', async () => {

@@ -311,6 +311,28 @@ export function runnerContract(
       },
     );
 
+    it('[ST1] it heeds what is said meanwhile, hears it while no tool runs, and ends only when nothing more is said', async () => {
+      for (const turn of [made.turns.text, { ...made.turns.output, ask: YES }]) {
+        const alone = await runTurn(made.runner, turn, controller().signal);
+        const words = [[{ text: made.turns.text.input!, attachments: [] }]];
+        const running = new Set<string>();
+        const heard: { words: number; running: number }[] = [];
+        const steer = async () => {
+          const said = words.shift() ?? [];
+          heard.push({ words: said.length, running: running.size });
+          return said;
+        };
+        const ran = await runTurn(made.runner, { ...turn, steer }, controller().signal, (event) => {
+          if (event.type === 'tool.start') running.add(event.payload.tool_id);
+          if (event.type === 'tool.complete') running.delete(event.payload.tool_id);
+        });
+        expect(ran.end).toEqual({ kind: 'completed' });
+        expect(heard[0]).toEqual({ words: 1, running: 0 });
+        expect(heard.at(-1)).toEqual({ words: 0, running: 0 });
+        expect(ran.text).not.toBe(alone.text);
+      }
+    });
+
     it('[RU1] it only reads the history, whatever rows there are', async () => {
       const history = frozenHistory();
       const before = JSON.stringify(history);

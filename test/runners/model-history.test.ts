@@ -217,6 +217,12 @@ describe('[RU7] what goes to a provider is well paired and alternates', () => {
     ]);
   });
 
+  it('[RU7] arguments that are nested too deep to be sent are sent as text', async () => {
+    const deep = `{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
+    const messages = await send([user('a'), said('', { tool_calls: [call('c', deep)] }), said('b')]);
+    expect(JSON.parse(messages[1]!.tool_calls![0]!.function.arguments)).toEqual({ invalid_arguments: deep });
+  });
+
   it('[RU7] the transcript is not changed', () => {
     const history = [user('a'), user('b'), said('c', { tool_calls: [call('x')] })];
     const before = structuredClone(history);

@@ -121,6 +121,20 @@ describe('a file', () => {
     expect(lastText(provider.requests[0]!)).toMatch(told);
   });
 
+  it('[AT7] that the disk cannot give, or that goes while it is read, goes by its name; later turns are not harmed', async () => {
+    const provider = await strictProvider();
+    const broken = async (id: string): Promise<TurnAttachment | null> => {
+      if (id === 'unreadable') throw Object.assign(new Error('EIO: i/o error'), { errno: -5, code: 'EIO' });
+      const file = await attachment('dot');
+      return file && { ...file, read: async () => Buffer.alloc(0) };
+    };
+    const turn = asked('look', ['unreadable', 'vanishing'], { attachment: broken });
+    expect((await drive(modelRunnerOn(providerAt(provider.baseUrl)), turn)).end).toEqual({ kind: 'completed' });
+    expect(provider.requests[0]!.images).toEqual([]);
+    expect(lastText(provider.requests[0]!)).toContain('"unreadable": it cannot be read (EIO)');
+    expect(lastText(provider.requests[0]!)).toContain('"dot.png": it is not there any more');
+  });
+
   it('[AT7] is what its bytes say: a text named .jpeg is text', async () => {
     const provider = await strictProvider();
     await drive(modelRunnerOn(providerAt(provider.baseUrl)), asked('look', ['disguised']));

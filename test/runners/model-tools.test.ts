@@ -13,14 +13,16 @@ import { until } from '../support/until.ts';
 
 const AUTO = 'approvals: {mode: auto}\n';
 
-async function atWork(): Promise<{ provider: FakeProvider; server: TestServer; workspace: string; id: string }> {
+async function atWork(
+  config = AUTO,
+): Promise<{ provider: FakeProvider; server: TestServer; workspace: string; id: string }> {
   const provider = await startFakeProvider();
   onTestFinished(async () => {
     await provider.close();
     expect(provider.violations).toEqual([]);
   });
   const home = await temporaryFolder();
-  await writeProviderHome(home, provider.baseUrl, AUTO);
+  await writeProviderHome(home, provider.baseUrl, config);
   const server = await startTestServer({
     home,
     env: { PATH: process.env.PATH ?? '', OPENAI_API_KEY: 'hunter2-secret' },
@@ -166,3 +168,19 @@ it('[TL4] a server that is killed with -9 leaves commands only until the next st
   expect(provider.violations).toEqual([]);
   await provider.close();
 });
+
+it.each(['auto', 'manual'])(
+  '[TL1][AP2] arguments that no tool can take are told to the model, never the end of a turn: %s',
+  async (mode) => {
+    const { provider, server, id } = await atWork(`approvals: {mode: ${mode}, timeout: 1}\n`);
+    const deep = `{"path":"a.txt","content":"x","more":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+    const strange = { path: 'b.txt', content: 'x', valueOf: 'x', toString: { toString: 1 } };
+    provider.next(calls({ name: 'write_file', args: deep }, { name: 'write_file', args: strange }));
+    expect((await server.ask(id, 'work')).message.status).toBe('complete');
+    const results = (await server.messages(id)).flatMap((row) => (row.role === 'tool' ? [row.content] : []));
+    expect(results).toHaveLength(2);
+    expect(results[0]).toContain('not a JSON object');
+    expect(results[1]).toMatch(mode === 'auto' ? /Created "b\.txt"/ : /did not allow/);
+    expect((await server.ask(id, 'and now?')).message.status).toBe('complete');
+  },
+);

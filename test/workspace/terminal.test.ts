@@ -225,6 +225,7 @@ describe('the processes', () => {
     ['a session of its own', () => `setsid ${child()}`],
     ['a group of its own', () => `set -m; ${child()}`],
     ['a group of its own with another environment', () => `set -m; env -i /bin/${child()}`],
+    ['a session of its own with another environment', () => `env -i setsid -w /bin/${child()}`],
     [
       'a session of its own, again and again',
       () => `sh -c 'trap "" TERM; while :; do setsid sleep 1 ${word} 0 & sleep 0.05; done'`,
@@ -242,6 +243,20 @@ describe('the processes', () => {
     expect(await sh(`sh -c 'sleep 1000; : ${word}' & setsid sh -c 'sleep 1001; : ${word}' & echo done`)).toMatch(
       /done\n\[exit code 0\]$/,
     );
+    expect(processesWith(word)).toEqual([]);
+  });
+
+  it.each([
+    ['without its environment', () => `env -i setsid /bin/sh -c 'sleep 1000; : ${word}' &`],
+    [
+      'twice forked, without its environment',
+      () => `(env -i setsid /bin/sh -c 'sleep 1000 & sleep 1001; : ${word}' &)`,
+    ],
+    ['closing what it has open', () => `setsid sh -c 'exec 9<&-; sleep 1000; : ${word}' &`],
+  ])('[TL4] what goes away in the background %s ends with the command', async (_how, away) => {
+    expect(
+      await sh(`${away()}\nuntil grep -qs ${word} /proc/[0-9]*/cmdline; do sleep 0.02; done; sleep 0.2; echo up`),
+    ).toMatch(/up\n/);
     expect(processesWith(word)).toEqual([]);
   });
 

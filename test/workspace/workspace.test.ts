@@ -310,6 +310,7 @@ describe('listing and searching', () => {
       'Nothing found in 1 files.',
     );
     expect((await use('search_files', { query: '(.*' })).is_error).toBe(false);
+    expect((await use('search_files', { query: 'x'.repeat(201) })).result).toMatch(/201 characters; 200 are the most/);
     expect((await use('search_files', { query: 'x', path: 'nope' })).result).toMatch(/does not exist/);
   });
 

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWorkspaceTools, type ToolResult } from '../../server/workspace/tools.ts';
-import { openWorkspace, type Workspace } from '../../server/workspace/workspace.ts';
+import { createWorkspaces, openWorkspace, type Workspace } from '../../server/workspace/workspace.ts';
 import { toolContext } from '../support/tool-context.ts';
 import { until } from '../support/until.ts';
 
@@ -232,6 +232,37 @@ describe('edit_file', () => {
     const results = await Promise.all(Array.from({ length: 20 }, (_, n) => edit('list', `<${n}>`, `[${n}]`)));
     expect(results.filter(({ is_error }) => is_error)).toEqual([]);
     expect(text('list')).toBe(Array.from({ length: 20 }, (_, n) => `[${n}]\n`).join(''));
+  });
+
+  it('[TL2] edits by turns side by side in one folder are all kept', async () => {
+    const open = createWorkspaces();
+    for (let round = 0; round < 10; round += 1) {
+      writeFileSync(at('list'), Array.from({ length: 8 }, (_, n) => `<${n}>\n`).join(''));
+      const results = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => {
+          workspace = open(root);
+          return edit('list', `<${n}>`, `[${n}]`);
+        }),
+      );
+      expect(results.filter(({ is_error }) => is_error)).toEqual([]);
+      expect(text('list')).toBe(Array.from({ length: 8 }, (_, n) => `[${n}]\n`).join(''));
+    }
+  });
+
+  it('[TL2] a large file that repeats itself costs no time that others would notice', async () => {
+    writeFileSync(at('same'), 'a'.repeat(4 * 1024 * 1024));
+    const slow: [string, () => Promise<ToolResult>, RegExp][] = [
+      ['looked for', () => edit('same', 'a'.repeat(20_000), 'b'), /stands 4174305 times/],
+      ['not found', () => edit('same', `${'a'.repeat(10_000)}b${'a'.repeat(10_000)}`, 'b'), /stands 0 times/],
+      ['replaced', () => edit('same', 'aa', 'a', { replace_all: true }), /2097152 bytes/],
+      ['written anew', () => write('same', '\n'.repeat(4 * 1024 * 1024)), /\+4194304 −1 lines/],
+      ['and anew', () => write('same', 'x\n'.repeat(2 * 1024 * 1024)), /\+2097152 −4194304 lines/],
+    ];
+    for (const [what, call, says] of slow) {
+      const started = performance.now();
+      expect((await call()).result, what).toMatch(says);
+      expect(performance.now() - started, what).toBeLessThan(4000);
+    }
   });
 
   it('[TL2] an edit whose file somebody else changes meanwhile is refused, and undoes nothing', async () => {

@@ -3,6 +3,7 @@
  * tools.
  */
 import { wellFormed, wellFormedJson } from '../../core/text.ts';
+import { waitForAbort } from '../abort-wait.ts';
 import type { RunnerEvent, Turn } from '../runner.ts';
 import { createSideEvents } from '../side-events.ts';
 import type { BuiltinServices } from './services.ts';
@@ -78,7 +79,7 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
     });
     running.set(index, ran);
   }
-  const abort = abortion(signal);
+  const abort = waitForAbort(signal);
   try {
     while (running.size > 0) {
       const index = await Promise.race([abort.happened, meanwhile.some(), ...running.values()]);
@@ -102,7 +103,7 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
     }
     return outcomes;
   } finally {
-    abort.forget();
+    abort.release();
   }
 }
 
@@ -117,15 +118,4 @@ async function outcomeOf(call: Call, signal: AbortSignal, telling: Telling): Pro
 
 function bounded(result: string): string {
   return wellFormed(result.length > MAX_RESULT ? `${result.slice(0, MAX_RESULT)}\n[The rest is cut.]` : result);
-}
-
-function abortion(signal: AbortSignal): { happened: Promise<null>; forget(): void } {
-  let forget = () => {};
-  const happened = new Promise<null>((resolve) => {
-    const stop = () => resolve(null);
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-    forget = () => signal.removeEventListener('abort', stop);
-  });
-  return { happened, forget: () => forget() };
 }

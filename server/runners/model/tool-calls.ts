@@ -5,6 +5,7 @@
  */
 import type { ToolDefinition } from '../../workspace/tools.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
+import { waitForAbort } from '../abort-wait.ts';
 import type { ApprovalContext, Approvals } from '../approvals.ts';
 import { runTool, type ToolEnd } from '../run-tool.ts';
 import type { RunnerEvent } from '../runner.ts';
@@ -58,7 +59,7 @@ export async function* runToolCalls(
       );
     }
     while (running.size > 0) {
-      const next = await Promise.race([aborted.promise, reports.some(), ...running.values()]);
+      const next = await Promise.race([aborted.happened, reports.some(), ...running.values()]);
       if (signal.aborted) return null;
       // What a tool reported stands before its end.
       yield* reports.take();
@@ -102,15 +103,4 @@ function plan(call: ProposedCall, bench: ToolBench): Planned {
 async function execute(call: Planned, bench: ToolBench, reports: SideEvents, signal: AbortSignal): Promise<ToolEnd> {
   if (call.refusal !== null) return { result: call.refusal, is_error: true, duration_s: 0 };
   return runTool(call.tool, call.id, call.args, { ...bench, signal, tell: reports.tell });
-}
-
-function waitForAbort(signal: AbortSignal): { promise: Promise<null>; release(): void } {
-  let release = (): void => {};
-  const promise = new Promise<null>((resolve) => {
-    const give = (): void => resolve(null);
-    signal.addEventListener('abort', give, { once: true });
-    release = () => signal.removeEventListener('abort', give);
-    if (signal.aborted) give();
-  });
-  return { promise, release };
 }

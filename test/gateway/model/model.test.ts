@@ -5,8 +5,8 @@ import { playAll } from './run-model.ts';
 
 describe('many clients and many sessions', () => {
   it('[AD1][EV1][EV2][EV3][GW1][GW3][GW4][GW5][GW6][GW7] over the gateway', { timeout: 120_000 }, async () => {
-    const done = await playAll([11, 23, 37].map((seed) => ({ seed, clients: 'gateway' })));
-    for (const name of Object.keys(operations)) expect(done.get(name), name).toBeGreaterThanOrEqual(3);
+    const done = await playAll([11, 23].map((seed) => ({ seed, clients: 'gateway' })));
+    for (const name of Object.keys(operations)) expect(done.get(name), name).toBeGreaterThanOrEqual(2);
     expect(done.get('lost draft')).toBeGreaterThan(0);
   });
 

@@ -4,12 +4,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import { cp, mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { backedUp, fails, quietHome, succeeds } from '../backup/homes.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { startMain } from '../support/main-process.ts';
 import { seededRandom, testSeed } from '../support/random.ts';
 import { smallDisk, whyNoSmallDisk } from '../support/small-disk.ts';
 import { until } from '../support/until.ts';
-import { backedUp, fails, quietHome, succeeds } from './homes.ts';
 
 /** A home whose backup takes a while: megabytes that cannot be made smaller. */
 async function largeHome(megabytes: number): Promise<string> {

@@ -7,9 +7,9 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { problems } from '../doctor/doctor-home.ts';
+import { everythingIn, type Kept, listed, sharedHome, start } from '../recovery/damaged-homes.ts';
 import { serveMain, startMain } from '../support/main-process.ts';
 import { until } from '../support/until.ts';
-import { everythingIn, type Kept, listed, sharedHome, start } from './damaged-homes.ts';
 
 const home3 = sharedHome(3);
 
