@@ -24,6 +24,8 @@ export interface RunningCommands {
   note(command: RunningCommand): Promise<void>;
   /** Opens the note of a command, for its processes to hold: so they are found too. Whoever has it closes it. */
   hold(mark: string): Promise<FileHandle>;
+  /** A free path for what is made for a command and has no name for long. */
+  placeFor(mark: string): string;
   forget(mark: string): Promise<void>;
   all(): Promise<RunningCommand[]>;
 }
@@ -40,7 +42,13 @@ export function createRunningCommands(paths: Pick<Paths, 'commands' | 'command'>
 
     hold: (mark) => open(paths.command(mark), 'r'),
 
-    forget: (mark) => rm(paths.command(mark), { force: true }),
+    placeFor: (mark) => `${paths.command(mark)}.pipe`,
+
+    async forget(mark) {
+      // A server that was killed may have left it.
+      await rm(`${paths.command(mark)}.pipe`, { force: true });
+      await rm(paths.command(mark), { force: true });
+    },
 
     async all() {
       const found: RunningCommand[] = [];

@@ -6,11 +6,13 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { access, constants, type FileHandle } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RunningCommand, RunningCommands } from '../../db/files/running-commands.ts';
 import type { ProcessIdentity } from '../core/terms.ts';
 import { createLiveOutput } from './live-output.ts';
 import { type KeptOutput, keepOutput } from './output.ts';
+import { type OutputPipe, openOutputPipe } from './output-pipe.ts';
 import { endProcesses, HELD, MARK } from './processes.ts';
 
 export interface CommandsParts {
@@ -85,12 +87,12 @@ export function createCommands(parts: CommandsParts): Commands {
   const running = new Map<object, { stop(): void; ended: Promise<unknown> }>();
   let closed = false;
 
-  const start = ({ command, folder }: CommandRequest, mark: string, held: FileHandle): ChildProcess | string => {
+  const start = ({ command, folder }: CommandRequest, mark: string, held: FileHandle, pipe: OutputPipe | null) => {
     try {
       return spawn('/bin/sh', ['-c', START, parts.shell, command], {
         cwd: folder,
         env: { ...parts.env, [MARK]: mark },
-        stdio: ['ignore', 'pipe', 'ignore', held.fd],
+        stdio: ['ignore', pipe?.input ?? 'pipe', 'ignore', held.fd],
         detached: true, // A session and a group of its own, without a terminal.
       });
     } catch (error) {
@@ -103,24 +105,28 @@ export function createCommands(parts: CommandsParts): Commands {
     const mark = parts.newMark();
     const note = (leader: ProcessIdentity | null): Promise<void> =>
       parts.notes.note({ mark, server: parts.server, leader });
-    let held: FileHandle;
+    let held: FileHandle | null = null;
+    let pipe: OutputPipe | null;
     try {
       await note(null);
       held = await parts.notes.hold(mark);
+      pipe = await openOutputPipe(parts.notes.placeFor(mark));
     } catch (error) {
+      await held?.close();
       return { kind: 'not_started', code: codeOf(error) };
     }
     let isEnded = true;
     try {
       if (closed || request.signal.aborted) return { kind: 'aborted', output: keepOutput(0, 1) };
-      const child = start(request, mark, held);
+      const child = start(request, mark, held, pipe);
+      pipe?.closeInput();
       if (typeof child === 'string') return { kind: 'not_started', code: child };
       const failed = new Promise<string>((resolve) => child.once('error', (error) => resolve(codeOf(error))));
       const { pid } = child;
       if (pid === undefined) return { kind: 'not_started', code: await failed };
       isEnded = false;
       return await follow(
-        child,
+        { child, output: pipe?.output ?? child.stdout! },
         request,
         stopped,
         async () => {
@@ -131,6 +137,8 @@ export function createCommands(parts: CommandsParts): Commands {
       );
     } finally {
       await held.close();
+      pipe?.closeInput();
+      pipe?.output.destroy();
       if (isEnded) await parts.notes.forget(mark);
     }
   };
@@ -172,7 +180,7 @@ export function createCommands(parts: CommandsParts): Commands {
 
 /** Follows a started command to its end; `endAll` ends its processes. */
 async function follow(
-  child: ChildProcess,
+  { child, output: stdout }: { child: ChildProcess; output: Readable },
   { timeoutS, onOutput }: CommandRequest,
   stopped: Promise<'aborted'>,
   endAll: () => Promise<void>,
@@ -180,7 +188,6 @@ async function follow(
 ): Promise<CommandEnd> {
   const output = keepOutput(KEPT_BYTES, KEPT_BYTES);
   const live = createLiveOutput(onOutput);
-  const stdout = child.stdout!;
   let taken = 0;
   const beat = setInterval(() => {
     live.flush();
@@ -194,7 +201,7 @@ async function follow(
     if (taken >= TAKEN_BYTES) stdout.pause();
   });
   stdout.on('error', () => {}); // It is read no further; the end of the command is told by its exit.
-  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const closed = new Promise<void>((resolve) => stdout.once('close', () => resolve()));
   const exited = new Promise<CommandEnd>((resolve) => {
     child.once('exit', (code, signal) =>
       resolve(signal === null ? { kind: 'exit', code: code ?? 0, output } : { kind: 'signal', signal, output }),

@@ -4,9 +4,13 @@ import { runModel } from '../support/authority-commands.ts';
 import { lockRounds } from '../support/lock-rounds.ts';
 import { testSeed } from '../support/random.ts';
 
+/** Seeds that failed once, with their cap of sessions. */
+const KEPT = [[528240531, 1]] as const;
+
 describe('the authority and its model', () => {
   const first = testSeed();
-  it.each(Array.from({ length: 4 }, (_, index) => [first + index, index % 2 ? 1 : null] as const))(
+  const more = Array.from({ length: 4 }, (_, index) => [first + index, index % 2 ? 1 : null] as const);
+  it.each([...KEPT, ...more])(
     '[AD1][AD2][AD3][AD4][AD5][CL1][CL3][CL4][CL5][CL6][LE1][LE3][LE4][LE5][LE7][LE8] random commands come to what the model says (seed %i, cap %s)',
     { timeout: 600_000 },
     async (seed, cap) => {

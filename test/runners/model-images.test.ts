@@ -160,6 +160,22 @@ describe('a file', () => {
     expect(JSON.stringify(provider.requests[0]!.body.messages[1])).toContain('many0.png');
   });
 
+  it('[AT7] of too many bytes in all: the newest images and texts have room, the others go by their names', async () => {
+    const provider = await strictProvider();
+    const large = async (id: string): Promise<TurnAttachment> => {
+      const bytes = id.startsWith('image') ? png(4_500_000) : Buffer.alloc(70_000, 97);
+      const mime = sniffType(bytes.subarray(0, 4096));
+      return { name: id, mime, size: bytes.length, read: async (n) => bytes.subarray(0, n) };
+    };
+    const ids = Array.from({ length: 5 }, (_, n) => [`image${n}`, `text${n}`]).flat();
+    await drive(modelRunnerOn(providerAt(provider.baseUrl)), asked('all', ids, { attachment: large }));
+    expect(provider.requests[0]!.images).toHaveLength(3);
+    const told = lastText(provider.requests[0]!);
+    expect(told.match(/"image[01]", image\/png, 4500000 bytes: not shown, there are newer images/g)).toHaveLength(2);
+    expect(told.match(/"text[1-4]", cut: its first 65536 of 70000 bytes/g)).toHaveLength(4);
+    expect(told).toContain('"text0", text/plain, 70000 bytes: left out, there are newer files');
+  });
+
   it('[AT7] that is an image is not sent to a provider that takes none, as its configuration says', async () => {
     const provider = await strictProvider();
     await drive(modelRunnerOn(providerAt(provider.baseUrl, { images: false })), asked('look', ['dot']));

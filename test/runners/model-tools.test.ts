@@ -1,15 +1,17 @@
 /** An agent at work through a whole server: it writes, edits, plans and runs, before the strict provider. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startChildServer, writeProviderHome } from '../support/child-server.ts';
 import { newMark } from '../support/commands.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import type { ScriptedCall } from '../support/fake-provider-steps.ts';
+import { connectGateway } from '../support/gateway.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { processesWith } from '../support/processes.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
+import { PNG, uploaded } from '../support/uploads.ts';
 
 const AUTO = 'approvals: {mode: auto}\n';
 
@@ -133,6 +135,46 @@ it('[TL4] grandchildren that ignore TERM are gone within 10 s of the interrupt, 
     status: 'complete',
     content: 'You said: and now?',
   });
+});
+
+it('[TL2][TL3][TL5] a client of the gateway is told the same of tools as a reader of the stream', async () => {
+  const { provider, server, id } = await atWork();
+  const stream = await server.stream(`/api/sessions/${id}/events`);
+  const client = await connectGateway(server.url);
+  await client.call('session.resume', { session_id: id });
+  provider.next(
+    calls(
+      { name: 'todo', args: { todos: [{ content: 'write', status: 'completed' }] } },
+      { name: 'write_file', args: { path: 'a.txt', content: 'one\n' } },
+      { name: 'read_file', args: { path: '../../etc/passwd' } },
+      terminal('echo up; exit 3'),
+    ),
+  );
+  await server.ask(id, 'work');
+  await stream.next(({ type }) => type === 'message.complete');
+  const isOfTools = (type: string): boolean => /^(tool|todo)\./.test(type);
+  const streamed = stream.events.filter(({ type }) => isOfTools(type)).map(({ type, json }) => [type, json.payload]);
+  const told = client.frames
+    .map(({ params }) => params)
+    .filter((params) => params && isOfTools(params.type))
+    .map(({ type, payload }) => [type, payload]);
+  expect(told).toEqual(streamed);
+  expect(new Set(told.map(([type]) => type))).toEqual(
+    new Set(['tool.start', 'todo.updated', 'tool.output', 'tool.complete']),
+  );
+});
+
+it('[TL4][AT6] a session that is deleted while its command runs leaves no process, note or file', async () => {
+  const { provider, server, id } = await atWork();
+  const word = newWord();
+  await uploaded(server, id, 'dot.png', PNG);
+  provider.next(calls(terminal(`${stubborn(word)} & setsid ${stubborn(word)} & wait`)));
+  await server.prompt(id, 'run');
+  await until('both run', () => processesWith(word).length >= 2);
+  expect((await server.call('DELETE', `/api/sessions/${id}?stop=1`)).status).toBe(204);
+  await until('nothing of it is left', () => processesWith(word).length === 0, 10_000);
+  await until('no note', async () => (await readdir(path.join(server.home, 'commands'))).length === 0);
+  expect(await readdir(path.join(server.home, 'attachments'))).toEqual([]);
 });
 
 it('[TL4] a server that stops takes its commands with it', { timeout: 60_000 }, async () => {

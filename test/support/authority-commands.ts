@@ -151,6 +151,8 @@ const cancel = (n: number) =>
       return;
     }
     const wasQueued = one.status === 'queued';
+    // Behind a turn of unknown fate nothing moves: who waits there is told why instead of being kept.
+    const isStuck = model.admissions.some((other) => other.session === one.session && other.status === 'unknown');
     // Every kind of waiter: the run's own stream, a request that waits.
     const body = { text: textOf(one), request_id: one.key };
     const stream = wasQueued ? await server.stream(address(real, one), { method: 'POST', body }) : null;
@@ -160,6 +162,15 @@ const cancel = (n: number) =>
     if (!wasQueued) return;
     one.status = 'terminal';
     one.outcomes = ['cancelled'];
+    if (isStuck) {
+      expect(stream).toMatchObject({ status: 202 });
+      await stream!.ended;
+      expect(JSON.parse(stream!.text())).toMatchObject({ reason: 'unknown_execution' });
+      const waited = await waiter;
+      const isToldWhy = waited?.status === 202 && waited.json.reason === 'unknown_execution';
+      expect(isToldWhy || waited?.json.admission.outcome === 'cancelled', waited?.text).toBe(true);
+      return;
+    }
     expect(await waiter).toMatchObject({ status: 200, json: { message: null, admission: { outcome: 'cancelled' } } });
     await stream?.ended;
     expect(

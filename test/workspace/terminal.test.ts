@@ -78,6 +78,37 @@ describe('a command', () => {
     expect(await sh('-x')).toMatch(/not found[\s\S]*\[exit code 127\]/);
   });
 
+  it('[TL3] may open its outputs by their names, as scripts do', async () => {
+    expect(await sh('echo one >/dev/stderr; echo two | tee /dev/stderr >/dev/stdout')).toMatch(
+      /^one\ntwo\ntwo\n\[exit code 0\]$/,
+    );
+  });
+
+  it('[TL3] is heard where no pipe with a name can be made', async () => {
+    const mark = newMark();
+    mkdirSync(join(home, 'commands'), { recursive: true });
+    writeFileSync(createRunningCommands(createPaths(home)).placeFor(mark), 'in its place');
+    commands = await commandsIn(home, { newMark: () => mark });
+    expect(await sh('echo one; echo two >&2')).toBe('one\ntwo\n[exit code 0]');
+  });
+
+  it('[TL3] leaves no descriptor open, however it ends', async () => {
+    const open = () => readdirSync('/proc/self/fd').length;
+    await sh('true');
+    const before = open();
+    const stop = AbortSignal.timeout(300);
+    await Promise.all([
+      sh('echo x'),
+      sh('kill -9 $$'),
+      sh('true', { cwd: 'sub' }),
+      sh('sleep 1000', { timeout_s: 1 }),
+      run({ command: 'sleep 1000' }, toolContext(openWorkspace(root), stop)),
+      run({ command: 'echo no' }, toolContext(openWorkspace(root), AbortSignal.abort())),
+    ]);
+    await until('all are closed', () => open() <= before);
+    expect(notes()).toEqual([]);
+  });
+
   it('[TL3] runs in the workspace, or in a folder of it, with nothing to read', async () => {
     expect(await sh('pwd -P')).toBe(`${realpathSync(root)}\n[exit code 0]`);
     expect(await sh('pwd -P; cat; read x || echo end', { cwd: 'sub' })).toBe(
