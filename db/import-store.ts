@@ -49,7 +49,8 @@ export interface OwnState {
   later: { id: string | null; runId: string | null; active: boolean }[];
 }
 
-type NotOwned = { kind: 'not_owned'; pid: number };
+/** Somebody else has the session: another import, which brings it, or whoever works in it. */
+type NotOwned = { kind: 'not_owned'; byImport: boolean };
 
 /** A conversation that is to be stored. */
 export interface NewConversation {
@@ -250,6 +251,14 @@ function stepBehind(db: Db, { session_id: id, edit_number }: NewConversation['be
   changeSession(db, id, now, { hidden: true });
 }
 
+const SURFACE = statement((db) =>
+  db
+    .select({ surface: activeSessions.surface })
+    .from(activeSessions)
+    .where(eq(activeSessions.sessionId, given('session')))
+    .prepare(),
+);
+
 const hasTable = (db: Db): boolean =>
   db.get(sql`SELECT 1 FROM sqlite_master WHERE name = 'imported_sessions'`) !== undefined;
 
@@ -258,7 +267,9 @@ export function createImportStore(state: Pick<StateDb, 'read' | 'write'>, alive:
   const leased = (db: Db, sessionId: string, { lease }: ImportTurn): NotOwned | null => {
     const granted = takeLease(db, sessionId, lease, alive);
     // No cap is asked for, so that there is no other refusal.
-    return granted.kind === 'not_owned' ? { kind: 'not_owned', pid: granted.holder.pid } : null;
+    if (granted.kind !== 'not_owned') return null;
+    const surface = SURFACE(db).get({ session: sessionId })?.surface;
+    return { kind: 'not_owned', byImport: surface === lease.surface };
   };
 
   function createOne(db: Db, made: NewConversation, turn: ImportTurn): CreateOutcome {

@@ -70,7 +70,9 @@ export async function importHome(
     }
   };
 
-  const busy = (id: string): void => tell(id, 'busy', 'somebody is at work in it here: run the import again');
+  /** What became of a conversation that could not be had: another import brings it, or somebody is at work in it. */
+  const refused = (id: string, byImport: boolean): void =>
+    byImport ? tell(id, 'brought') : tell(id, 'busy', 'somebody is at work in it here: run the import again');
 
   const fresh = (): string => formatSessionId(parts.now(), parts.newIdSuffix());
   const newcomers = createNewcomers(store, turn, fresh);
@@ -116,7 +118,8 @@ export async function importHome(
       case 'unchanged':
         if (!check) {
           if (!record.files_done) {
-            if (!(await finish(conversation, loaded, record, own))) return busy(id);
+            const held = await finish(conversation, loaded, record, own);
+            if (held !== 'done') return refused(id, held === 'by_import');
           } else {
             await store.note({ ...record, seen: conversation.seen }, parts.now());
             records.remember({ ...record, seen: conversation.seen });
@@ -124,7 +127,10 @@ export async function importHome(
         }
         return tell(id, record.files_done ? 'unchanged' : 'imported');
       case 'grown':
-        if (!check && !(await grow(conversation, loaded, record, own, verdict))) return busy(id);
+        if (!check) {
+          const held = await grow(conversation, loaded, record, own, verdict);
+          if (held !== 'done') return refused(id, held === 'by_import');
+        }
         report.messages += loaded.rows.length - verdict.from;
         return tell(id, 'extended');
       case 'parted':
@@ -197,7 +203,7 @@ export async function importHome(
     record: Known,
     own: OwnState,
     { from, settled }: { from: number; settled: string[] },
-  ): Promise<boolean> {
+  ): Promise<Brought> {
     const plan = await files.plan(conversation, loaded);
     const rows = withIds(plan.loaded.rows, own.ids);
     const last = rows[from - 1]?.message;
@@ -221,19 +227,19 @@ export async function importHome(
       },
       turn(),
     );
-    if (outcome.kind !== 'grown') return false;
+    if (outcome.kind !== 'grown') return unlessBrought(outcome);
     const { session } = outcome;
     records.remember(outcome.record);
     await writes.add(session.session_id, () =>
       files.write(conversation, { ...plan.loaded, rows }, session, plan.attached, null),
     );
-    return true;
+    return 'done';
   }
 
   /** Brings the files of a session whose rows are here already. */
-  async function finish(conversation: Conversation, loaded: Loaded, record: Known, own: OwnState): Promise<boolean> {
+  async function finish(conversation: Conversation, loaded: Loaded, record: Known, own: OwnState): Promise<Brought> {
     const held = await store.hold(record.session_id, turn());
-    if (held.kind !== 'held') return false;
+    if (held.kind !== 'held') return unlessBrought(held);
     const plan = await files.plan(conversation, loaded);
     const rows = withIds(plan.loaded.rows, own.ids);
     const touched = isUntouched(record, own) ? null : { wasEdited: own.session.edit_number !== record.edit_number };
@@ -241,7 +247,7 @@ export async function importHome(
     await writes.add(record.session_id, () =>
       files.write(conversation, { ...plan.loaded, rows }, held.session, plan.attached, touched),
     );
-    return true;
+    return 'done';
   }
 
   let at = 0;
@@ -263,6 +269,12 @@ export async function importHome(
   progress(at, source.conversations.length);
   return report;
 }
+
+/** Whether a session that is here already was brought up to date, or who has it instead. */
+type Brought = 'done' | 'by_import' | 'by_others';
+
+const unlessBrought = (refusal: { kind: string; byImport?: boolean }): Brought =>
+  refusal.byImport ? 'by_import' : 'by_others';
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 

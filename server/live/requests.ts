@@ -82,7 +82,8 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
           signal.removeEventListener('abort', withdraw);
           settled?.removeEventListener('abort', drop);
           live.requests.delete(request.id);
-          live.publish(plainLiveEvent('request.cancel', live.sessionId, { id: request.id, reason }));
+          const payload = { id: request.id, method: kind, reason };
+          live.publish(plainLiveEvent('request.cancel', live.sessionId, payload));
           onChange(live.sessionId);
           resolve(answer);
         };

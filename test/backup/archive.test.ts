@@ -26,6 +26,15 @@ async function refusalOf(bytes: Buffer): Promise<ArchiveRefused> {
   return error;
 }
 
+/** Whether what is in two archives is the same, byte for byte. */
+function isSameInside(one: Buffer, other: Buffer): boolean {
+  try {
+    return gunzipSync(one).equals(gunzipSync(other));
+  } catch {
+    return false;
+  }
+}
+
 interface Part {
   name: string;
   bytes: Buffer;
@@ -76,16 +85,19 @@ describe('an archive that is damaged', () => {
     console.info(`seed ${seed}`);
     const random = seededRandom(seed);
     const whole = await readFile(await backedUp(await quietHome()));
+    let harmed = 0;
     for (let n = 0; n < 60; n += 1) {
-      // Not the time and the system in the head of a gzip file, which say nothing of its content, and not the last byte
-      // of its data, some bits of which are not used: everything else counts.
+      // Not the time and the system in the head of a gzip file, which say nothing of its content.
       const at = [0, 1, 2, 3][n] ?? 10 + Math.floor(random() * (whole.length - 19));
       const damaged = Buffer.from(whole);
-      // Of the flags in byte 3 the lowest is only a hint that nobody reads.
-      damaged[at]! ^= at === 3 ? 0x20 : 1 + Math.floor(random() * 255);
+      damaged[at]! ^= 1 + Math.floor(random() * 255);
+      // Some bits are nobody's: between two blocks of compressed data, and hints in the head.
+      if (isSameInside(damaged, whole)) continue;
+      harmed += 1;
       const what = `seed ${seed}: byte ${at} of ${whole.length}`;
       await expect(refusalOf(damaged), what).resolves.toMatchObject({ kind: 'damaged' });
     }
+    expect(harmed).toBeGreaterThan(50);
     for (const back of [8, 4, 1]) {
       const damaged = Buffer.from(whole);
       damaged[whole.length - back]! ^= 1;

@@ -58,7 +58,7 @@ it('[GW8] a question goes to every attached client that can answer; the first an
   expect(await answer).toEqual({ kind: 'choice', choice: 'once' });
   for (const client of [one, two, mute]) {
     const told = await client.event(session_id, 'request.cancel');
-    expect(told.payload).toMatchObject({ id: asked.id, reason: 'resolved' });
+    expect(told.payload).toEqual({ id: asked.id, method: 'approval', reason: 'resolved' });
     expect(client.events(session_id, 'request.cancel')).toHaveLength(1);
   }
   // A second answer comes too late and changes nothing.

@@ -111,7 +111,7 @@ describe('a conversation that was imported before', () => {
     const { theirs, home, hermes } = await homeWith(...ids);
     const both = [startMain(['import', theirs, '--home', home]), startMain(['import', theirs, '--home', home])];
     for (const main of both) {
-      expect(await main.exited, main.stderr()).toBe(0);
+      expect(await main.exited, `${main.stderr()}${main.stdout()}`).toBe(0);
       expect(main.stdout()).not.toContain('run the import again');
     }
     expect(ask(home, 'SELECT count(*) AS n FROM sessions')).toEqual([{ n: 60 }]);
