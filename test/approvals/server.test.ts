@@ -59,7 +59,7 @@ it('[AP1][AP7] a turn that writes waits, and its session says so; nothing is the
   expect(await isThere('a.txt')).toBe(false);
   expect(await answer(told.json.payload.id, { choice: 'once' })).toEqual({ status: 'ok' });
   const cancel = await stream.next((event) => event.type === 'request.cancel');
-  expect(cancel.json.payload).toEqual({ id: told.json.payload.id, reason: 'resolved' });
+  expect(cancel.json.payload).toEqual({ id: told.json.payload.id, method: 'approval', reason: 'resolved' });
   const end = await stream.next((event) => event.type === 'message.complete');
   expect(end.json.payload).toMatchObject({ admission_id: admission.admission_id, outcome: 'completed' });
   expect(await readFile(path.join(workspace, 'a.txt'), 'utf8')).toBe('hello\n');
@@ -86,7 +86,7 @@ it('[AP2] silence is a no after approvals.timeout; an answer after it changes no
   expect((await server.ask(sessionId, '/run touch made.txt')).admission.outcome).toBe('completed');
   const { id } = (await stream.next((event) => event.type === 'request.open')).json.payload;
   const cancel = await stream.next((event) => event.type === 'request.cancel');
-  expect(cancel.json.payload).toEqual({ id, reason: 'timeout' });
+  expect(cancel.json.payload).toEqual({ id, method: 'approval', reason: 'timeout' });
   expect((await toolResults(server, sessionId))[0]).toContain('nobody answered in time');
   expect(await answer(id, { choice: 'once' })).toEqual({ status: 'expired' });
   expect(await isThere('made.txt')).toBe(false);
@@ -179,7 +179,7 @@ it('[AP7] an interrupt withdraws the question and ends the turn; nothing was don
   const [request] = await isAsked(open);
   await server.call('POST', `/api/sessions/${sessionId}/interrupt`);
   const cancel = await stream.next((event) => event.type === 'request.cancel');
-  expect(cancel.json.payload).toEqual({ id: request!.id, reason: 'interrupted' });
+  expect(cancel.json.payload).toEqual({ id: request!.id, method: 'approval', reason: 'interrupted' });
   const end = await stream.next((event) => event.type === 'message.complete');
   expect(end.json.payload.outcome).toBe('interrupted');
   expect(await open()).toEqual([]);
@@ -256,8 +256,8 @@ it('[AP4] what is allowed for the session settles the other questions that it co
   expect(await answer(first, { choice: 'deny' })).toEqual({ status: 'expired' });
   const cancels = clients[0]!.frames.filter((frame) => frame.params?.type === 'request.cancel');
   expect(cancels.map((frame) => frame.params.payload)).toEqual([
-    { id: second, reason: 'resolved' },
-    { id: first, reason: 'resolved' },
+    { id: second, method: 'approval', reason: 'resolved' },
+    { id: first, method: 'approval', reason: 'resolved' },
   ]);
 });
 
