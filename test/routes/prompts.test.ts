@@ -475,7 +475,7 @@ it('[HT7] open questions of the agent are listed and answered once, by the first
   await until('the agent has the answer', () => answers.length === 1);
   expect(answers[0]).toMatchObject({ kind: 'choice' });
   const cancelled = await events.next((event) => event.type === 'request.cancel');
-  expect(cancelled.json.payload).toEqual({ id: approval.id, reason: 'resolved' });
+  expect(cancelled.json.payload).toEqual({ id: approval.id, method: 'approval', reason: 'resolved' });
 
   void ask({
     kind: 'clarify',
