@@ -109,8 +109,9 @@ export function createSessions(parts: SessionsParts): Sessions {
       await recovery.ensure(session);
     } catch (error) {
       if (storageTroubleKind(error) === null) throw error;
-      // A read answers with what stands; the next one tries again.
+      // A read answers with what stands. Its lease may be ours by now, and nobody else would go on then: the drain does.
       parts.log.warn({ session_id: sessionId, err: error }, 'recovery must wait');
+      parts.drain.wake(sessionId);
       return withoutDeadTurns(session);
     }
     const after = await stores.sessions.get(sessionId);
