@@ -405,6 +405,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       const session = await persist('read the session', () => stores.sessions.get(sessionId));
       if (session) await persist('recovery', () => recovery.ensure(session));
       await persist('recovery', () => recovery.beforeRun(sessionId));
+      // Its process may have died since it was looked: then the lease is ours by now, and nobody else would go on.
+      const after = await persist('read the session', () => stores.sessions.get(sessionId));
+      if (after) await persist('recovery', () => recovery.ensure(after));
     },
     check: overrides.check ?? (async () => 'ok'),
     runTurn,

@@ -248,6 +248,8 @@ export function createSessions(parts: SessionsParts): Sessions {
       if (recovery.needsHealing(transcript) && session.open.every((open) => open.status === 'queued')) {
         await recovery.heal(sessionId);
         session = (await stores.sessions.get(sessionId)) ?? session;
+        // Its owner may have died since it was looked: then healing has taken the lease, and nobody else would go on.
+        if (session.open.length > 0 && !registry.peek(sessionId)?.paused) parts.drain.wake(sessionId);
         transcript = await transcripts.read(sessionId);
       }
       return { ...pageOf(transcript, { limit, before, after }), session: view(session), tag: transcript.tag };
