@@ -6,7 +6,7 @@
  * stood still. Links are never followed: what they lead to is not of the home.
  */
 import { createHash } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +14,7 @@ import { isSessionId } from '../../server/core/ids.ts';
 import type { ManifestFile } from './archive-manifest.ts';
 import { isSafeName } from './archive-tar.ts';
 import { isMissing, makeFolder } from './atomic.ts';
+import { openOwnFile } from './plain-file.ts';
 import { parseSidecar } from './sidecar-text.ts';
 
 export interface HomeListing {
@@ -100,7 +101,7 @@ export async function copyFile(copy: HomeCopy, name: string): Promise<Copied> {
   const target = path.join(copy.folder, name);
   await makeFolder(path.dirname(target));
   for (let tries = 1; ; tries += 1) {
-    const source = await openFile(path.join(copy.home, name));
+    const source = await openOwnFile(path.join(copy.home, name));
     if (!source) return { kind: 'gone' };
     const { file, before, after } = await copyOnce(copy, name, target, source).finally(() => source.close());
     const damaged = await isDamaged(name, target);
@@ -113,21 +114,6 @@ export async function copyFile(copy: HomeCopy, name: string): Promise<Copied> {
     await delay(PAUSE_MS, undefined, { signal: copy.signal }).catch(() => copy.signal.throwIfAborted());
   }
 }
-
-async function openFile(file: string): Promise<FileHandle | null> {
-  try {
-    // Not waiting for a writer, should a pipe have taken its place.
-    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    if ((await handle.stat()).isFile()) return handle;
-    await handle.close();
-    return null;
-  } catch (error) {
-    if (isMissing(error) || isLink(error)) return null;
-    throw error;
-  }
-}
-
-const isLink = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ELOOP';
 
 const isSame = (a: Stats, b: Stats): boolean => a.size === b.size && a.mtimeMs === b.mtimeMs;
 

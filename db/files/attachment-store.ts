@@ -16,6 +16,7 @@ import { isSessionId } from '../../server/core/ids.ts';
 import { namesIn, orNull } from './absent.ts';
 import { isMissing, makeFolder, syncFolder } from './atomic.ts';
 import type { Paths } from './paths.ts';
+import { openOwnFile } from './plain-file.ts';
 
 export interface AttachmentEntry {
   id: string;
@@ -101,7 +102,7 @@ export function createAttachmentStore(paths: Paths): AttachmentStore {
       const file = await fileOf(sessionId, id);
       const entry = file === null ? null : attachmentOfFile(file);
       if (file === null || entry === null) return null;
-      const handle = await openFile(paths.attachment(sessionId, file));
+      const handle = await openOwnFile(paths.attachment(sessionId, file));
       if (!handle) return null;
       try {
         const { size, mtimeMs } = await handle.stat();
@@ -216,19 +217,6 @@ function opened(entry: AttachmentEntry, handle: FileHandle, size: number, change
     stream: () => handle.createReadStream({ start: 0 }),
     close: () => handle.close(),
   };
-}
-
-/** Opens a file of ours: no link is followed, and no pipe waited for. */
-async function openFile(file: string): Promise<FileHandle | null> {
-  try {
-    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    if ((await handle.stat()).isFile()) return handle;
-    await handle.close();
-    return null;
-  } catch (error) {
-    if (isMissing(error) || hasCode(error, 'ELOOP')) return null;
-    throw error;
-  }
 }
 
 /** Opens a new file in a folder that is made if it has to be; an upload beside it may have taken it away, empty. */

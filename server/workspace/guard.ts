@@ -46,7 +46,7 @@ export interface Opened {
 }
 
 /** Longest path that Linux takes; longer ones are refused before they are tried. */
-export const MAX_PATH_BYTES = 4096;
+const MAX_PATH_BYTES = 4096;
 
 export const refused = (problem: PathProblem): Refused => ({ ok: false, problem });
 
@@ -57,12 +57,13 @@ export function isInside(root: string, path: string): boolean {
 }
 
 /**
- * Opens a file or folder of the workspace for reading.
- * @param root absolute path of the workspace
- * @param path relative to the root, or absolute and inside it
- * @returns the open descriptor, or the reason why there is none; throws only on what no path can cause
+ * The first step for every path of an agent: its text alone, so that nothing outside is even looked at.
+ * @returns the absolute path that is meant, and the real path of the workspace
  */
-export async function openInside(root: string, path: string, kind: 'file' | 'directory'): Promise<Opened | Refused> {
+export async function nameInside(
+  root: string,
+  path: string,
+): Promise<{ ok: true; wanted: string; realRoot: string } | Refused> {
   if (path.includes('\0') || Buffer.byteLength(path) > MAX_PATH_BYTES) return refused('bad_path');
   let realRoot: string;
   try {
@@ -71,7 +72,19 @@ export async function openInside(root: string, path: string, kind: 'file' | 'dir
     return refused(problemOf(error) === 'unreadable' ? 'unreadable' : 'no_workspace');
   }
   const wanted = resolve(root, path);
-  if (!isInside(root, wanted) && !isInside(realRoot, wanted)) return refused('outside');
+  return isInside(root, wanted) || isInside(realRoot, wanted) ? { ok: true, wanted, realRoot } : refused('outside');
+}
+
+/**
+ * Opens a file or folder of the workspace for reading.
+ * @param root absolute path of the workspace
+ * @param path relative to the root, or absolute and inside it
+ * @returns the open descriptor, or the reason why there is none; throws only on what no path can cause
+ */
+export async function openInside(root: string, path: string, kind: 'file' | 'directory'): Promise<Opened | Refused> {
+  const named = await nameInside(root, path);
+  if (!named.ok) return named;
+  const { wanted, realRoot } = named;
   try {
     const real = await realpath(wanted);
     if (!isInside(realRoot, real)) return refused('outside');

@@ -10,16 +10,8 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { lstat, mkdir, open, realpath } from 'node:fs/promises';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import {
-  descriptorPath,
-  isInside,
-  MAX_PATH_BYTES,
-  type PathProblem,
-  problemOf,
-  type Refused,
-  refused,
-} from './guard.ts';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { descriptorPath, isInside, nameInside, type PathProblem, problemOf, type Refused, refused } from './guard.ts';
 
 /** A place for a file in an open folder. Who gets it closes `folder`. */
 export interface Place {
@@ -44,15 +36,9 @@ export interface Place {
  * @param create makes the folders that are missing, all inside the workspace
  */
 export async function openPlace(root: string, path: string, create: boolean): Promise<Place | Refused> {
-  if (path.includes('\0') || Buffer.byteLength(path) > MAX_PATH_BYTES) return refused('bad_path');
-  let realRoot: string;
-  try {
-    realRoot = await realpath(root);
-  } catch (error) {
-    return refused(problemOf(error) === 'unreadable' ? 'unreadable' : 'no_workspace');
-  }
-  const wanted = resolve(root, path);
-  if (!isInside(root, wanted) && !isInside(realRoot, wanted)) return refused('outside');
+  const named = await nameInside(root, path);
+  if (!named.ok) return named;
+  const { wanted, realRoot } = named;
   if (path.endsWith(sep) || wanted === root || wanted === realRoot) return refused('not_a_file');
   try {
     const real = await realWay(wanted);
