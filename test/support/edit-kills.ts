@@ -53,9 +53,9 @@ export async function editKills(options: { seed: number; rounds: number }): Prom
     const status = await answer;
     server = await startChildServer({ home });
     const after = await until(`${where}: the session is idle`, async () => {
-      const rows = await messagesOf(server, sessionId);
       const { session } = (await server.call('GET', `/api/sessions/${sessionId}`)).json;
-      return session.status === 'idle' ? rows : null;
+      // Asked for behind the status: a prompt that waited ran between two reads the other way round.
+      return session.status === 'idle' ? messagesOf(server, sessionId) : null;
     });
     const kept = name === 'rewind' ? before.slice(0, -2 * edits.rewind.body.turns) : [];
     const done: Record<typeof name, () => boolean> = {
