@@ -1,5 +1,5 @@
-// The suite of `npm test`: everything but the long tests. With TURNKEEP_TEST_REPORT a JSON report is written there
-// besides, for .ci/run to count from.
+// The suite of `npm test`: everything but the long tests and those with real agents. With TURNKEEP_TEST_REPORT a JSON
+// report is written there besides, for .ci/run to count from.
 
 import { defineConfig } from 'vitest/config';
 
@@ -8,7 +8,7 @@ const report = process.env.TURNKEEP_TEST_REPORT;
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/long/**'],
+    exclude: ['test/long/**', 'test/agents/**'],
     // Many tests start servers and kill child processes: forks keep their signals and native modules apart.
     globalSetup: ['test/support/compile-children.ts'],
     pool: 'forks',

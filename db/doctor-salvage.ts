@@ -34,6 +34,8 @@ const TABLES = [
   'state_meta',
   'imported_sessions',
   'context_summaries',
+  'agent_sessions',
+  'agent_offers',
 ];
 
 /**

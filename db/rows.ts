@@ -88,6 +88,7 @@ export function toSessionRow(row: SessionRecord, open: OpenRow[]): SessionRow {
     created_at: row.startedAt,
     updated_at: row.updatedAt,
     last_message_at: row.lastMessageAt,
+    last_activity_at: row.lastActivityAt ?? 0,
     message_count: row.messageCount,
     pinned: row.pinned,
     archived: row.archived,

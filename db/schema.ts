@@ -182,6 +182,28 @@ export const contextSummaries = sqliteTable('context_summaries', {
   createdAt: real('created_at').notNull(),
 });
 
+/**
+ * Where a session's turns went to an agent of others: which session of its own that agent made, and how far it was told
+ * the transcript. A cache: without it the agent is told the transcript again.
+ */
+export const agentSessions = sqliteTable('agent_sessions', {
+  sessionId: text('session_id').primaryKey(),
+  agent: text('agent').notNull(),
+  agentSessionId: text('agent_session_id').notNull(),
+  cwd: text('cwd').notNull(),
+  /** The last run that it was given, and whether it has answered that one. */
+  seenRun: text('seen_run').notNull(),
+  answered: integer('answered', { mode: 'boolean' }).notNull(),
+  updatedAt: real('updated_at').notNull(),
+});
+
+/** What the agents of others offered when they last ran: JSON, as `AgentOffer` says. Only there to be listed. */
+export const agentOffers = sqliteTable('agent_offers', {
+  agent: text('agent').primaryKey(),
+  offer: text('offer').notNull(),
+  updatedAt: real('updated_at').notNull(),
+});
+
 /** Conversations of other homes that were imported: what each was then, so that a later import knows what is new. */
 export const importedSessions = sqliteTable(
   'imported_sessions',

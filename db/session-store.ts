@@ -5,6 +5,7 @@ import { openRowsOf, sessionsWithOpenRows } from './open-rows.ts';
 import { toSessionRow } from './rows.ts';
 import {
   activeSessions,
+  agentSessions,
   contextSummaries,
   messages,
   projects,
@@ -119,6 +120,10 @@ const REMOVALS = statement((db) => [
   db
     .delete(contextSummaries)
     .where(eq(contextSummaries.sessionId, given('id')))
+    .prepare(),
+  db
+    .delete(agentSessions)
+    .where(eq(agentSessions.sessionId, given('id')))
     .prepare(),
   db
     .delete(activeSessions)

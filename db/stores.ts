@@ -22,6 +22,8 @@ export interface SessionRow {
   created_at: number;
   updated_at: number;
   last_message_at: number | null;
+  /** When something was last asked or said: what the list is ordered by. */
+  last_activity_at: number;
   message_count: number;
   pinned: boolean;
   archived: boolean;

@@ -18,6 +18,9 @@ export interface EventRoutesParts {
   attach: Attach;
   registry: LiveRegistry;
   limits: SubscriberLimits;
+  version: string;
+  /** Names this start of the server: a reader that comes back sees whether it is another one. */
+  start: string;
 }
 
 /** Turns a reply into a stream with a subscriber at its end. After this nothing else may be sent on the reply. */
@@ -74,7 +77,7 @@ function wantedSessions(texts: readonly string[]): Map<string, string | null> {
 const head = (reply: FastifyReply) => reply.headers(SSE_HEADERS).send();
 
 export const eventRoutes =
-  ({ sessions, attach, registry, limits }: EventRoutesParts): FastifyPluginAsyncTypebox =>
+  ({ sessions, attach, registry, limits, version, start }: EventRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
     const one = {
       summary: 'Events of one session: what follows the cursor, or a snapshot; then live',
@@ -116,7 +119,8 @@ export const eventRoutes =
       }
       const subscriber = openSubscriber(reply, registry, limits, 'many');
       registry.addListReader(subscriber);
-      subscriber.offer([plainLiveEvent('sessions.changed', '', { session_id: null, reason: 'connected' })]);
+      const connected = { session_id: null, reason: 'connected', server: { version, start } };
+      subscriber.offer([plainLiveEvent('sessions.changed', '', connected)]);
       await endOnError(app.log, subscriber, async () => {
         await Promise.all([...wanted].map(([sessionId, cursor]) => attachOne(subscriber, sessionId, cursor)));
       });

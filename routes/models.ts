@@ -19,8 +19,9 @@ export const modelRoutes =
                   id: Type.String(),
                   label: Type.String(),
                   provider: Type.String(),
-                  source: Type.Enum(['builtin', 'configured', 'discovered']),
+                  source: Type.Enum(['builtin', 'configured', 'discovered', 'path']),
                   context_length: Type.Optional(Type.Integer()),
+                  modes: Type.Optional(Type.Array(Type.Object({ id: Type.String(), label: Type.String() }))),
                 }),
               ),
               providers: Type.Array(

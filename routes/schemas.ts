@@ -38,6 +38,7 @@ export const Session = Type.Object({
   created_at: Type.Number({ description: 'Epoch seconds.' }),
   updated_at: Type.Number(),
   last_message_at: Nullable(Type.Number()),
+  last_activity_at: Type.Number({ description: 'What the list is ordered by, behind the pinned.' }),
   message_count: Type.Integer(),
   pinned: Type.Boolean(),
   archived: Type.Boolean(),
@@ -80,6 +81,7 @@ export const Admission = Type.Object({
   generation: Nullable(Type.Integer()),
   created_at: Type.Number(),
   text: Type.String(),
+  attachments: Type.Optional(Type.Array(Type.String())),
   error: Type.Optional(TurnError),
 });
 

@@ -6,6 +6,7 @@ import type { Attachments } from '../server/attachments/attachments.ts';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
 import { AppError } from '../server/errors.ts';
+import type { McpServers } from '../server/mcp/mcp-servers.ts';
 import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
@@ -22,6 +23,7 @@ import { handleClientError, handleError, refuse } from './failures.ts';
 import { type ForeignGuardParts, guardForeignSessions } from './foreign.ts';
 import { type GatewayParts, gatewayRoutes, registerGateway } from './gateway/gateway.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
+import { mcpRoutes } from './mcp.ts';
 import { watchMethods } from './methods.ts';
 import { modelRoutes } from './models.ts';
 import { pageRoutes } from './page.ts';
@@ -45,6 +47,7 @@ export interface ServerParts
   search: Search;
   projects: Projects;
   catalog: Pick<Catalog, 'list'>;
+  mcp: Pick<McpServers, 'view'>;
   gateway: Omit<
     GatewayParts,
     | 'registry'
@@ -141,11 +144,12 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(editRoutes(parts));
       await api.register(exportRoutes(parts));
       await api.register(attachmentRoutes(parts.attachments));
-      await api.register(eventRoutes(parts));
+      await api.register(eventRoutes({ ...parts, start: parts.gateway.epoch }));
       await api.register(gatewayRoutes({ ...parts, ...parts.gateway, frameBytes: parts.bodyBytes }));
       await api.register(searchRoutes(parts.search));
       await api.register(projectRoutes(parts.projects));
       await api.register(modelRoutes(parts.catalog));
+      await api.register(mcpRoutes(parts.mcp));
       await api.register(docsRoutes);
       await api.register(pageRoutes(parts.page));
     },

@@ -1,7 +1,7 @@
 // Copies the libraries of the web page from node_modules to static/vendor/: the page has no build step, and the server
 // never serves node_modules. It owns everything in static/vendor/, which is committed; `manifest.json` there names each
 // file's SHA-256. The page imports `vendor/index.js` and links `vendor/highlight-light.css` and `…-dark.css`, whose names
-// stay while versions change.
+// stay while versions change. `vendor/maths.js` is imported when a formula is seen, and not before.
 //
 //   node scripts/vendor.mjs                    copies
 //   node scripts/vendor.mjs --check [FOLDER]   says what in static/vendor (or FOLDER) differs, exit 1 if anything does
@@ -44,7 +44,18 @@ const LIBRARIES = [
       'LICENSE',
     ],
   },
+  {
+    name: 'katex',
+    from: 'katex',
+    files: ['dist/katex.min.js', 'dist/katex.min.css', ...fontsOf('katex/dist'), 'LICENSE'],
+  },
 ];
+
+/** Fonts of a library; of its three formats the one that every browser that runs the page knows. */
+function fontsOf(folder) {
+  const names = readdirSync(join(ROOT, 'node_modules', folder, 'fonts'));
+  return names.filter((name) => name.endsWith('.woff2')).map((name) => `dist/fonts/${name}`);
+}
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
@@ -71,6 +82,18 @@ function indexOf(folders) {
   ].join('\n');
 }
 
+/** The module for formulas: the library is a classic script, and names itself globally where there is no other way. */
+const mathsOf = (folders) =>
+  [
+    '// Made by scripts/vendor.mjs: what sets formulas, and the address of its style sheet.',
+    '',
+    `import './${folders.katex}/katex.min.js';`,
+    '',
+    `export const STYLE = new URL('./${folders.katex}/katex.min.css', import.meta.url).href;`,
+    'export const { katex } = globalThis;',
+    '',
+  ].join('\n');
+
 /** Everything that belongs in static/vendor/, as a map from path to bytes, made from node_modules. */
 function expectedFiles() {
   const files = new Map();
@@ -89,6 +112,7 @@ function expectedFiles() {
   }
   const add = (path, text) => files.set(path, Buffer.from(text));
   add('index.js', indexOf(folders));
+  add('maths.js', mathsOf(folders));
   add('highlight-light.css', `@import url("./${folders.highlightjs}/styles/github.min.css");\n`);
   add('highlight-dark.css', `@import url("./${folders.highlightjs}/styles/github-dark.min.css");\n`);
   const sums = Object.fromEntries(

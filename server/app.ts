@@ -9,7 +9,10 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { createAgentOfferStore } from '../db/agent-offer-store.ts';
+import { createAgentSessionStore } from '../db/agent-session-store.ts';
 import { openStateDb, refuseForeign } from '../db/client.ts';
+import { createAgentFolders } from '../db/files/agent-folders.ts';
 import { createAttachmentStore } from '../db/files/attachment-store.ts';
 import { createConfigFile } from '../db/files/config-file.ts';
 import { foreignPlace } from '../db/files/foreign/home.ts';
@@ -48,12 +51,17 @@ import { createEnter } from './live/gateway-standing.ts';
 import { createOtherServers } from './live/other-servers.ts';
 import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
+import { mcpServersForAgents } from './mcp/for-agents.ts';
+import { createMcpServers } from './mcp/mcp-servers.ts';
 import { createAdoption } from './recovery/adopt.ts';
 import { createForeignTurns } from './recovery/foreign-turn.ts';
 import { createJournalRetries } from './recovery/journal-retry.ts';
 import { createPruning } from './recovery/prune.ts';
 import { createRecovery } from './recovery/recovery.ts';
 import { rescuePlaces, rescueStateDb } from './recovery/rescue.ts';
+import { createAcpRunner } from './runners/acp/acp-runner.ts';
+import { createAgentList } from './runners/acp/agent-list.ts';
+import { KNOWN_AGENTS, type KnownAgent } from './runners/acp/known-agents.ts';
 import { createAllowList } from './runners/allow-list.ts';
 import { createApprovals } from './runners/approvals.ts';
 import { createBuiltinRunner } from './runners/builtin/runner.ts';
@@ -84,6 +92,7 @@ import { createTitled } from './sessions/titled.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { createCommands, findShell } from './workspace/commands.ts';
+import { createPrograms, type ProgramsParts } from './workspace/programs.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
 import { checkWorkspace, createWorkspaces } from './workspace/workspace.ts';
 
@@ -96,6 +105,8 @@ export interface AppOverrides {
   check?: PreclaimCheck;
   /** Where to look for model servers on this machine. */
   discovery?: readonly DiscoveryTarget[];
+  /** Which agents to look for on PATH. */
+  knownAgents?: readonly KnownAgent[];
   /** Pause between the words of the built-in agent, in milliseconds. */
   wordDelayMs?: number;
   heartbeatS?: number;
@@ -210,9 +221,21 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     log,
   });
 
+  const providers = configuredProviders(config);
+  const agents = await createAgentList({
+    configured: config.configuredAgents,
+    preferFirst: config.runner.kind === 'acp',
+    known: overrides.knownAgents ?? KNOWN_AGENTS,
+    taken: providers.map(({ name }) => name),
+    path: config.agentEnv.PATH ?? '',
+    store: createAgentOfferStore(state),
+    now,
+    onError: (error) => log.warn({ err: error }, 'what an agent offers could not be kept'),
+  });
   const catalog = createCatalog({
-    providers: configuredProviders(config),
+    providers,
     builtin: true,
+    agents,
     now,
     ...(overrides.discovery ? { discovery: overrides.discovery } : {}),
     onStatus: (status) => log.info(status, 'model provider'),
@@ -241,31 +264,62 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const ownSearch = createSearch(stores.messages);
   const foreignWatch = foreign?.watch(registry) ?? null;
   const search = foreign ? foreign.search(ownSearch) : ownSearch;
-  const commands = createCommands({
-    env: config.commandEnv,
-    shell: await findShell(),
+  const processes: ProgramsParts = {
     notes: createRunningCommands(paths),
     server: process_,
     identityOf,
-    isAlive,
     graceMs: COMMAND_GRACE_MS,
     newMark: newId,
     onLeft: (mark) => log.warn({ mark }, 'processes of a command could not be ended'),
+  };
+  const commands = createCommands({ ...processes, env: config.commandEnv, shell: await findShell(), isAlive });
+  const programs = createPrograms(processes);
+  const mcp = createMcpServers(config.mcpServers, {
+    programs,
+    fetch: (address, init) => fetch(address, init),
+    version,
+    now,
+    log,
   });
   const approvals = createApprovals({
     mode: config.approvals.mode,
     allowed: createAllowList({ patterns: config.approvals.allow, file: createConfigFile(paths.config), log }),
-    secrets: [config.token, config.apiKey, ...Object.values(config.providerKeys)].flatMap((secret) => secret ?? []),
+    secrets: [
+      config.token,
+      config.apiKey,
+      ...Object.values(config.providerKeys),
+      ...config.mcpServers.flatMap(({ secrets }) => secrets),
+    ].flatMap((secret) => secret ?? []),
   });
   const tools = [...createWorkspaceTools({ commands }), createClarifyTool()];
   const openWorkspace = createWorkspaces();
+  let reaped: Promise<void> = Promise.resolve();
+  const acp = createAcpRunner({
+    ready: () => reaped,
+    programs: createPrograms(processes),
+    env: config.agentEnv,
+    version,
+    store: createAgentSessionStore(state),
+    folders: createAgentFolders(paths),
+    openWorkspace,
+    approvals,
+    commands,
+    mcpServers: (agent) => mcpServersForAgents(config.mcpServers, agent),
+    limits: config.runner,
+    offered: agents.offered,
+    now,
+    onBug: (error) => log.error({ err: error }, 'the runner of agents failed'),
+    log,
+  });
   let url = '';
   const runner =
     overrides.runner ??
     createRouterRunner({
       catalog,
+      agents: acp,
       builtin: createBuiltinRunner({
         tools,
+        outside: mcp,
         approvals,
         openWorkspace,
         now,
@@ -302,6 +356,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       model: createModelRunner({
         providers: catalog,
         tools,
+        outside: mcp,
         approvals,
         openWorkspace,
         now,
@@ -470,6 +525,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     sidecars,
     journals,
     attachments: attachmentStore,
+    agents: acp,
     transcripts,
     registry,
     recovery,
@@ -613,8 +669,15 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     registry,
     attach,
     search,
-    projects: createProjects({ store: stores.projects, now, newId: hex(6), onChange }),
+    projects: createProjects({
+      store: stores.projects,
+      now,
+      newId: hex(6),
+      onChange,
+      onListChange: () => registry.publishList(null, 'changed'),
+    }),
     catalog,
+    mcp,
     limits: {
       backlogEvents: config.live.backlog_events,
       backlogBytes: config.live.backlog_bytes,
@@ -695,7 +758,9 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     await Promise.race([drain.idle(), delay(5_000, undefined, { ref: false })]);
     giveUp.abort();
     await drain.idle();
-    await commands.close();
+    await acp.close();
+    await mcp.close();
+    await Promise.all([commands.close(), programs.close()]);
     completions.wakeAll();
     gatewaySessions.stop();
     await server.close();
@@ -713,12 +778,14 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       const address = server.server.address();
       const port = typeof address === 'object' && address ? address.port : config.server.port;
       url = `http://${isLoopback(config.server.host) ? '127.0.0.1' : config.server.host}:${port}${config.server.base_path}/`;
+      const reaping = commands.reap().then((ended) => {
+        if (ended) log.info({ commands: ended }, 'what an earlier start left running is ended');
+      });
+      reaped = reaping.catch(() => {});
+      background('ending what an earlier start left', () => reaping);
       background('looking for models', () => catalog.refresh());
       background('resuming', resume);
-      background('ending commands of an earlier start', async () => {
-        const ended = await commands.reap();
-        if (ended) log.info({ commands: ended }, 'commands that an earlier start left are ended');
-      });
+      mcp.start();
       others.start();
       if (foreign) background("reading another program's home", () => foreign.warm());
       pruning = setInterval(() => background('pruning journals', prune), PRUNE_EVERY_MS);

@@ -13,6 +13,10 @@ import { Ajv, type ErrorObject } from 'ajv';
 import Type, { type Static, type TSchema } from 'typebox';
 import { parse as parseYaml } from 'yaml';
 import { readAllowPattern } from './core/approval-rules.ts';
+import { type McpServerSettings, McpServersSection, readMcpServers, unknownMcpKeys } from './mcp/settings.ts';
+import { readAgentSections } from './runners/acp/agent-sections.ts';
+import type { AgentTarget } from './runners/acp/agent-target.ts';
+import { BUILTIN_MODEL_ID } from './runners/model-id.ts';
 import { PROVIDER_DEFAULTS, type ProviderKind } from './runners/provider.ts';
 
 const open = { additionalProperties: true } as const;
@@ -55,11 +59,32 @@ const Model = Type.Object(
   open,
 );
 
+/** How an agent of others is started, in the `runner` section and under `agents` alike. */
+const agentKeys = {
+  command: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
+  env: Type.Optional(Type.Record(Type.String(), Type.String())),
+};
+
 const ConfigFile = Type.Object(
   {
     model: Model,
     providers: Type.Record(Type.String(), Provider),
-    runner: Type.Object({ kind: Type.Literal('model', { default: 'model' }) }, closed),
+    runner: Type.Object(
+      {
+        kind: Type.Enum(['model', 'acp'], { default: 'model' }),
+        name: Type.Optional(Type.String({ minLength: 1 })),
+        command: Type.Optional(agentKeys.command),
+        env: agentKeys.env,
+        start_timeout_s: Type.Number({ exclusiveMinimum: 0, default: 60 }),
+        stall_timeout_s: Type.Number({ exclusiveMinimum: 0, default: 600 }),
+        cancel_timeout_s: Type.Number({ exclusiveMinimum: 0, default: 5 }),
+        idle_s: Seconds(600),
+        max_processes: Type.Integer({ minimum: 1, default: 8 }),
+      },
+      closed,
+    ),
+    agents: Type.Record(Type.String(), Type.Object(agentKeys, closed)),
+    mcp_servers: McpServersSection,
     agent: Type.Object(
       {
         api_max_retries: Type.Integer({ minimum: 0, default: 2 }),
@@ -139,6 +164,12 @@ export interface Config extends FileConfig {
   apiKey: string | null;
   /** The same for `providers`, by their names. */
   providerKeys: Record<string, string | null>;
+  /** The agents of others, that of the `runner` section first. */
+  configuredAgents: AgentTarget[];
+  /** What such an agent is given: the environment of the server and `<home>/.env`, without what is ours alone. */
+  agentEnv: Record<string, string>;
+  /** The MCP servers that are enabled, in their order. */
+  mcpServers: McpServerSettings[];
   /** All that commands of an agent see of the environment. */
   commandEnv: Record<string, string>;
   /** `TURNKEEP_LOG_LEVEL`: fatal, error, warn, info, debug, trace or silent. */
@@ -163,6 +194,8 @@ const SECTIONS = [
   'model',
   'providers',
   'runner',
+  'agents',
+  'mcp_servers',
   'agent',
   'approvals',
   'display',
@@ -212,6 +245,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   checkProvider('model', file.model.provider, file.model);
   checkProviders(file);
   checkAllow(file.approvals.allow);
+  const configuredAgents = checkedAgents(file, env);
   return {
     ...file,
     foreign: resolveForeign(file.foreign, home, env),
@@ -225,6 +259,9 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
         readKey(`providers.${name}`, provider.kind, provider, variables),
       ]),
     ),
+    configuredAgents,
+    agentEnv: pickAgentEnv(variables),
+    mcpServers: checkedMcpServers(file, variables, env),
     commandEnv: pickCommandEnv(env),
     logLevel,
     unknownKeys: [...unknownKeys(file), ...otherMode],
@@ -236,6 +273,14 @@ const COMMAND_VARIABLES = /^(PATH|HOME|LANG|LC_[A-Z]+|TERM|TZ|USER|SHELL|TMPDIR)
 
 function pickCommandEnv(env: NodeJS.ProcessEnv): Record<string, string> {
   const picked = Object.entries(env).filter(([name, value]) => COMMAND_VARIABLES.test(name) && value !== undefined);
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', ...(Object.fromEntries(picked) as Record<string, string>) };
+}
+
+/** Agents have keys and places of their own in the environment; the credential of this server is none of theirs. */
+function pickAgentEnv(variables: Record<string, string | undefined>): Record<string, string> {
+  const picked = Object.entries(variables).filter(
+    ([name, value]) => !name.startsWith('TURNKEEP_') && value !== undefined,
+  );
   return { PATH: '/usr/local/bin:/usr/bin:/bin', ...(Object.fromEntries(picked) as Record<string, string>) };
 }
 
@@ -285,8 +330,9 @@ function describe(problem: ErrorObject, value: unknown): string {
   const { additionalProperty: extra, allowedValues: allowed } = problem.params;
   if (extra !== undefined) return `config.yaml: ${key} has no key "${extra}".`;
   const found = key.split('.').reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], value);
-  // Whoever writes the key itself where its variable's name belongs must not find it in a log.
-  const shown = found === undefined || key.endsWith('.api_key_env') ? '' : ` (it is ${JSON.stringify(found)})`;
+  // Whoever writes the key itself where its variable's name belongs must not find it in a log, nor what an agent is given.
+  const isSecret = key.endsWith('.api_key_env') || /(^|\.)env(\.|$)|^mcp_servers\./.test(key);
+  const shown = found === undefined || isSecret ? '' : ` (it is ${JSON.stringify(found)})`;
   const what = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : problem.message;
   return `config.yaml: ${key} ${what}${shown}.`;
 }
@@ -401,6 +447,26 @@ function checkProviders({ model, providers }: FileConfig): void {
   }
 }
 
+function checkedAgents(file: FileConfig, env: NodeJS.ProcessEnv): AgentTarget[] {
+  const read = readAgentSections(file.runner, file.agents, {
+    taken: [BUILTIN_MODEL_ID, file.model.provider, ...Object.keys(file.providers)],
+    personsFolder: env.HOME || os.homedir(),
+  });
+  if ('problem' in read) throw new ConfigError(`config.yaml: ${read.problem}`);
+  return read.agents;
+}
+
+function checkedMcpServers(
+  { mcp_servers }: FileConfig,
+  variables: Record<string, string | undefined>,
+  env: NodeJS.ProcessEnv,
+): McpServerSettings[] {
+  const surroundings = { variables, commandEnv: pickCommandEnv(env), userHome: env.HOME || os.homedir() };
+  const { servers, problem } = readMcpServers(mcp_servers, surroundings);
+  if (problem !== null) throw new ConfigError(`config.yaml: ${problem}.`);
+  return servers;
+}
+
 function readKey(
   place: string,
   kind: ProviderKind | 'builtin',
@@ -431,5 +497,5 @@ function unknownKeys(file: FileConfig): string[] {
     const schema = ConfigFile.properties[section];
     for (const key of Object.keys(file[section])) if (!known(schema).includes(key)) found.push(`${section}.${key}`);
   }
-  return found;
+  return [...found, ...unknownMcpKeys(file.mcp_servers)];
 }

@@ -33,7 +33,7 @@ export async function refusalOf(response) {
  * @returns `get post patch remove`, each resolving with the JSON of the answer (null for 204) or rejecting with `RequestFailed`
  */
 export function createApi({ onUnauthorized }) {
-  async function request(method, path, body, headers = {}) {
+  async function request(method, path, body, headers = {}, options = {}) {
     let response;
     try {
       response = await fetch(path, {
@@ -43,6 +43,7 @@ export function createApi({ onUnauthorized }) {
         headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
         signal: timeLimit(PATIENCE_MS),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...options,
       });
       if (response.ok) return response.status === 204 ? null : await response.json();
     } catch {
@@ -56,7 +57,8 @@ export function createApi({ onUnauthorized }) {
     get: (path) => request('GET', path),
     post: (path, body = {}, headers) => request('POST', path, body, headers),
     patch: (path, body) => request('PATCH', path, body),
-    remove: (path) => request('DELETE', path),
+    /** @param options more for `fetch`: `keepalive` for a page that goes */
+    remove: (path, options) => request('DELETE', path, undefined, {}, options),
   };
 }
 

@@ -3,23 +3,32 @@
  * once per frame, and what the store wants (rows, the list, a stream anew) is fetched here.
  */
 import { createApi } from './api.js';
-import { createAttachmentLinks } from './attachments.js';
+import { createAttachmentViews } from './attachments.js';
+import { createChoices } from './choices.js';
 import { createComposer } from './composer.js';
+import { createConnection } from './connection.js';
 import { createConversation } from './conversation.js';
+import { createConversationActions } from './conversation-actions.js';
+import { createConversationLoading } from './conversation-loading.js';
+import { runningRun } from './conversation-store.js';
 import { createNotices } from './dialog.js';
-import { h } from './dom.js';
+import { iconButton } from './dom.js';
 import { createHeader } from './header.js';
+import { createKeyboard } from './keyboard.js';
+import { createListActions } from './list-actions.js';
+import { createListLoading } from './list-loading.js';
 import { createLogin } from './login.js';
+import { createNotifications } from './notifications.js';
+import { createPageCommands } from './page-commands.js';
 import { createSessionList } from './session-list.js';
-import { createStore, runningRun } from './store.js';
+import { createSettings, hasTouchOnly } from './settings.js';
+import { createSettingsDialog } from './settings-dialog.js';
+import { createStore } from './store.js';
 import { createStream } from './stream.js';
+import { followUnread } from './unread.js';
+import { createUsage } from './usage.js';
 import { createWelcome } from './welcome.js';
 
-const ROWS = 100;
-const PAGE = 50;
-/** With no more titles than this that match, the text of conversations is searched as well. */
-const FEW_TITLES = 5;
-const HITS = 20;
 /** When to look again at a session that the server will not stream now, in milliseconds. */
 const UNAVAILABLE_MS = 5_000;
 
@@ -31,11 +40,7 @@ const { dispatch } = store;
 const state = () => store.get();
 const api = createApi({ onUnauthorized: () => dispatch({ type: 'auth', auth: 'needed' }) });
 
-/** The model for a conversation that does not exist yet. */
-let chosenModel = null;
-
-/** Conversations that are being deleted from here, or have been: their messages are not asked for. */
-const removing = new Set();
+const settings = createSettings();
 
 // ---------------------------------------------------------------- the stream
 
@@ -50,72 +55,16 @@ const stream = createStream({
     const event = JSON.parse(data);
     const at = id?.indexOf('@') ?? -1;
     dispatch({ type: 'event', event, cursor: at < 0 ? null : id.slice(at + 1) });
+    if (event.type !== 'sessions.changed') return;
+    notifications.changed(event.payload);
+    if (event.payload.server) connection.met(event.payload.server);
   },
   onState: (connection) => dispatch({ type: 'connection', connection }),
   onUnauthorized: () => dispatch({ type: 'auth', auth: 'needed' }),
+  listensHidden: () => notifications.listensHidden(),
 });
 
 // ---------------------------------------------------------------- what the store wants
-
-async function loadRows() {
-  const { open } = state();
-  if (open === null || open.gone !== null || open.loading || open.wanted <= open.loaded) return;
-  const { sessionId } = open;
-  if (removing.has(sessionId)) return;
-  dispatch({ type: 'rows.requested', sessionId });
-  try {
-    const page = await api.get(`api/sessions/${sessionId}/messages?limit=${ROWS}`);
-    dispatch({ type: 'rows.loaded', sessionId, ...page });
-  } catch (failure) {
-    if (failure.status === 404 || failure.status === 400) {
-      const reason = failure.status === 404 ? null : failure.message;
-      dispatch({ type: 'session.gone', sessionId, reason });
-      return;
-    }
-    // Tried again when the stream is back, or in a while.
-    setTimeout(() => dispatch({ type: 'rows.failed', sessionId }), 2000);
-  }
-}
-
-async function loadList() {
-  const { list, auth } = state();
-  if (list.loading || list.wanted <= list.loaded || auth !== 'ok') return;
-  const { q } = list;
-  dispatch({ type: 'list.requested' });
-  const limit = Math.max(PAGE, Math.min(list.sessions.length, 1000));
-  await fetchList(q, `limit=${limit}`, false);
-}
-
-async function fetchList(q, query, append) {
-  try {
-    const search = q === '' ? '' : `&q=${encodeURIComponent(q)}`;
-    const page = await api.get(`api/sessions?${query}${search}`);
-    dispatch({ type: 'list.loaded', q, append, ...page });
-  } catch {
-    setTimeout(() => dispatch({ type: 'list.failed', q }), 2000);
-    return;
-  }
-  if (!append && q !== '') await loadHits(q);
-}
-
-/** Looks into the text of conversations when their titles tell little. */
-async function loadHits(q) {
-  const { list } = state();
-  if (list.q !== q) return;
-  let hits = [];
-  if (list.sessions.length <= FEW_TITLES) {
-    const answer = await api.get(`api/search?q=${encodeURIComponent(q)}&limit=${HITS}`).catch(() => null);
-    hits = answer?.hits ?? null;
-  }
-  dispatch({ type: 'hits.loaded', q, hits });
-}
-
-async function loadMore() {
-  const { list } = state();
-  if (list.next === null || list.loading) return;
-  dispatch({ type: 'list.requested' });
-  await fetchList(list.q, `limit=${PAGE}&cursor=${encodeURIComponent(list.next)}`, true);
-}
 
 async function loadModels() {
   try {
@@ -137,34 +86,6 @@ async function attempt(work) {
   }
 }
 
-async function rename(sessionId, title) {
-  const answer = await attempt(() => api.patch(`api/sessions/${sessionId}`, { title }));
-  if (answer) dispatch({ type: 'session.known', sessionId, session: answer.session });
-}
-
-async function remove(sessionId) {
-  removing.add(sessionId);
-  const removed = await attempt(async () => {
-    await api.remove(`api/sessions/${sessionId}?stop=1`);
-    return true;
-  });
-  if (!removed) {
-    removing.delete(sessionId);
-    void loadRows();
-    return;
-  }
-  const { activeElement } = document;
-  const isFocusLost =
-    !activeElement?.closest('main, aside, dialog') || activeElement.closest(`[data-session="${sessionId}"]`);
-  if (state().open?.sessionId === sessionId) {
-    location.hash = '#/';
-    route();
-  }
-  if (!isFocusLost) return;
-  if (app.classList.contains('menu-open')) focusMenu();
-  else focusMessage();
-}
-
 /** Goes to the message box, as it is to be now. */
 function focusMessage() {
   draw();
@@ -177,48 +98,46 @@ function startNew() {
   focusMessage();
 }
 
-async function chooseModel(model) {
-  const { open } = state();
-  if (open === null) {
-    chosenModel = model;
-    draw();
-    return;
-  }
-  const answer = await attempt(() => api.patch(`api/sessions/${open.sessionId}`, { model }));
-  if (answer) dispatch({ type: 'session.known', sessionId: open.sessionId, session: answer.session });
-  else draw();
+/** What the address names: a conversation, and maybe a message in it. */
+function placeInHash() {
+  const [, sessionId = null, message] = /^#\/s\/([A-Za-z0-9_-]+)(?:\/([^/]+))?$/.exec(location.hash) ?? [];
+  return { sessionId, messageId: message === undefined ? null : decoded(message) };
 }
 
-async function loadOlder() {
-  const { open } = state();
-  const before = open?.rows[0]?.id;
-  if (before === undefined) return;
-  const address = `api/sessions/${open.sessionId}/messages?limit=${ROWS}&before=${encodeURIComponent(before)}`;
-  const page = await attempt(() => api.get(address));
-  if (page) dispatch({ type: 'older.loaded', sessionId: open.sessionId, before, ...page });
-}
-
-/** Resolves with a sentence when the answer was not taken, else null. */
-async function answerRequest(requestId, body) {
-  const { sessionId } = state().open;
+/** @returns null for an address that somebody cut or mistyped */
+function decoded(text) {
   try {
-    const { status } = await api.post(`api/sessions/${sessionId}/requests/${requestId}`, body);
-    dispatch({ type: 'request.answered', sessionId, id: requestId });
-    if (status === 'expired') notice('This question was answered elsewhere, or is no longer open.');
+    return decodeURIComponent(text);
+  } catch {
     return null;
-  } catch (failure) {
-    return failure.message;
   }
 }
-
-const sessionInHash = () => /^#\/s\/([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1] ?? null;
 
 function route() {
-  const sessionId = sessionInHash();
+  const { sessionId, messageId } = placeInHash();
   showMenu(false);
-  if (sessionId === (state().open?.sessionId ?? null)) return;
-  dispatch({ type: 'session.open', sessionId });
-  if (state().auth === 'ok') stream.restart();
+  if (sessionId !== (state().open?.sessionId ?? null)) {
+    dispatch({ type: 'session.open', sessionId });
+    if (state().auth === 'ok') stream.restart();
+  }
+  if (messageId === null) return;
+  // So that the same hit leads there again.
+  history.replaceState(null, '', `#/s/${sessionId}`);
+  draw();
+  conversation.showMessage(messageId);
+}
+
+const goTo = (sessionId) => {
+  location.hash = `#/s/${sessionId}`;
+  route();
+};
+
+/** Goes away from a conversation, if it is open. @returns what goes back to it, if nothing else was opened meanwhile */
+function leave(sessionId) {
+  if (state().open?.sessionId !== sessionId) return () => {};
+  location.hash = '#/';
+  route();
+  return () => state().open === null && goTo(sessionId);
 }
 
 function showMenu(isOpen) {
@@ -228,33 +147,70 @@ function showMenu(isOpen) {
   if (isOpen) focusMenu();
 }
 
+function focusSearch() {
+  if (window.matchMedia('(max-width: 760px)').matches) showMenu(true);
+  byId('list-tools').querySelector('input[type="search"]').focus();
+}
+
+/** Opens the conversation that is so many places further down the list. */
+function step(by) {
+  const { list, open } = state();
+  const at = list.sessions.findIndex((one) => one.session_id === open?.sessionId);
+  const next = list.sessions[at < 0 ? 0 : at + by];
+  if (next) goTo(next.session_id);
+}
+
 function focusMenu() {
   byId('list-tools').querySelector('button').focus();
 }
 
 // ---------------------------------------------------------------- the parts
 
-const welcome = createWelcome({ onExample: (prompt) => composer.sendText(prompt) });
+const rowLoading = createConversationLoading({ api, store, notice });
+const listLoading = createListLoading({ api, store });
+const listActions = createListActions({
+  api,
+  store,
+  attempt,
+  notice,
+  open: goTo,
+  leave,
+  loadProjects: listLoading.loadProjects,
+});
+
+/** What the server says of a session in its answer. */
+const known = (session) => dispatch({ type: 'session.known', sessionId: session.session_id, session });
+
+const choices = createChoices({ api, store, settings, actions: { known, refreshModels: loadModels } });
+const welcome = createWelcome({
+  onExample: (prompt) => composer.sendText(prompt),
+  onUse(model) {
+    settings.set({ model });
+    focusMessage();
+  },
+});
+const connection = createConnection({ banner: byId('banner'), actions: { retry: () => stream.retryNow() } });
 const header = createHeader({
   root: byId('header'),
-  banner: byId('banner'),
-  actions: {
-    menu: () => showMenu(true),
-    rename,
-    chooseModel,
-    refreshModels: loadModels,
-    retry: () => stream.retryNow(),
-  },
+  pill: connection.pill,
+  actions: { menu: () => showMenu(true), rename: listActions.rename },
+});
+const usage = createUsage();
+connection.pill.before(usage.element);
+const notifications = createNotifications({
+  root: byId('notices'),
+  settings,
+  actions: { open: goTo, sessions: () => state().list.sessions, wake: () => stream.wake() },
 });
 const sessionList = createSessionList({
   tools: byId('list-tools'),
   root: byId('list'),
+  side: byId('sidebar'),
   actions: {
-    search: (q) => dispatch({ type: 'list.search', q }),
-    more: loadMore,
-    rename,
-    remove,
+    ...listActions,
+    more: listLoading.more,
     create: startNew,
+    lost: () => queueMicrotask(app.classList.contains('menu-open') ? focusMenu : focusMessage),
   },
 });
 const conversation = createConversation({
@@ -262,42 +218,88 @@ const conversation = createConversation({
   scroll: byId('scroll'),
   welcome: welcome.element,
   actions: {
-    older: loadOlder,
-    again: (text) => composer.offer(text),
-    answer: answerRequest,
+    ...rowLoading,
+    ...createConversationActions({
+      api,
+      store,
+      actions: {
+        open: goTo,
+        known,
+        notice,
+        follow: () => conversation.follow(),
+        done() {
+          conversation.follow();
+          focusMessage();
+        },
+      },
+    }),
     create: startNew,
-    attached: createAttachmentLinks(api),
+    attached: createAttachmentViews(api),
+    notice,
+  },
+});
+const settingsDialog = createSettingsDialog({
+  settings,
+  notifications,
+  actions: { models: () => state().models, server: connection.server, logout: () => logout },
+});
+const keyboard = createKeyboard({
+  settings,
+  actions: {
+    create: startNew,
+    message: focusMessage,
+    next: () => step(1),
+    previous: () => step(-1),
+    search: focusSearch,
+    settings: settingsDialog.open,
+    stop: () => composer.stop(),
+  },
+});
+const pageCommands = createPageCommands({
+  api,
+  settings,
+  actions: {
+    open: () => state().open,
+    create(text) {
+      startNew();
+      if (text !== '') composer.offer(text);
+    },
+    openModel: choices.openModel,
+    chooseModel: choices.chooseModel,
+    help: () => keyboard.sheet(),
+    follow: () => conversation.follow(),
+    known,
+    notice,
   },
 });
 const composer = createComposer({
   root: byId('composer'),
+  scroll: byId('scroll'),
+  main: document.querySelector('main'),
   api,
+  pickers: choices.pickers,
+  settings,
   actions: {
     created(session) {
-      location.hash = `#/s/${session.session_id}`;
-      route();
-      dispatch({ type: 'session.known', sessionId: session.session_id, session });
+      goTo(session.session_id);
+      known(session);
     },
-    model: () => chosenModel,
+    /** What a conversation that is made now begins with: it belongs to the project that the list shows. */
+    next: () => ({ ...choices.next(), project_id: state().list.view.project }),
+    command: pageCommands.run,
+    models: () => state().models,
     sent: () => conversation.follow(),
     cancelled: (sessionId, id) => dispatch({ type: 'prompt.cancelled', sessionId, admission_id: id }),
     notice,
   },
 });
 const login = createLogin({ root: byId('login'), api, onDone: begin });
-const logout = h(
-  'button.quiet',
-  {
-    type: 'button',
-    hidden: true,
-    onclick: async () => {
-      await attempt(() => api.post('api/auth/logout'));
-      location.reload();
-    },
-  },
-  'Log out',
+/** Ends the login; null where none is needed. */
+let logout = null;
+byId('sidebar-foot').append(
+  iconButton('gear', 'Settings', { onclick: settingsDialog.open }),
+  iconButton('keyboard', 'Keys and commands', { onclick: keyboard.sheet }),
 );
-byId('sidebar-foot').append(h('a.quiet', { href: 'docs', target: '_blank', rel: 'noopener' }, 'API'), logout);
 
 byId('backdrop').addEventListener('click', () => showMenu(false));
 document.addEventListener('keydown', (event) => {
@@ -321,11 +323,18 @@ function draw() {
   else login.hide();
   if (now.auth !== 'ok') return;
   sessionList.render(now);
-  header.render(now, chosenModel);
-  welcome.render(now.models, now.open === null ? chosenModel : (now.open.session?.model ?? null));
-  conversation.render(now.open);
+  header.render(now);
+  connection.render(now.connection);
+  choices.render(now);
+  welcome.render(now.models, choices.modelOf(now));
+  notifications.listed(now.list.sessions);
+  usage.render(now.open);
+  conversation.render(now.open, isHeard(now.connection));
   composer.render(now.open);
 }
+
+/** Whether the page hears what happens: a connection that is being made for the first time is no trouble. */
+const isHeard = ({ kind }) => kind === 'live' || kind === 'connecting';
 
 /** What changed, for those who listen instead of looking: the ends of turns and questions, not each word. */
 function announce(before, now) {
@@ -358,6 +367,7 @@ function followConnection({ kind }) {
   composer.reconnected();
 }
 
+settings.subscribe(() => draw());
 store.subscribe((now) => {
   announce(drawn, now);
   followConnection(now.connection);
@@ -379,9 +389,15 @@ store.subscribe((now) => {
       if (state().open?.unavailable) stream.restart();
     }, UNAVAILABLE_MS);
   }
-  void loadRows();
-  void loadList();
+  void rowLoading.load();
+  void listLoading.load();
 });
+followUnread({ store, storage: window.localStorage });
+
+async function endLogin() {
+  await attempt(() => api.post('api/auth/logout'));
+  location.reload();
+}
 
 /** Finds out whether a credential is needed, then goes live. */
 async function begin() {
@@ -390,15 +406,15 @@ async function begin() {
     dispatch({ type: 'auth', auth: 'needed' });
     return;
   }
-  logout.hidden = !status?.auth_required;
-  if (state().open === null && sessionInHash() !== null) dispatch({ type: 'session.open', sessionId: sessionInHash() });
+  logout = status?.auth_required ? endLogin : null;
+  route();
   dispatch({ type: 'auth', auth: 'ok' });
   // On a touch screen this would open the keyboard over the page.
-  if (!window.matchMedia('(pointer: coarse)').matches) focusMessage();
+  if (!hasTouchOnly()) focusMessage();
   stream.restart();
   void loadModels();
-  void loadRows();
-  void loadList();
+  void rowLoading.load();
+  void listLoading.load();
 }
 
 void begin();

@@ -108,14 +108,23 @@ export function endOf(status, error) {
   return null;
 }
 
-/** The note under a turn that did not simply end. @param onAgain puts its prompt back into the message box; or null */
-export function createNote({ kind, title, text }, onAgain = null) {
+/**
+ * The note under a turn that did not simply end.
+ * @param actions what helps: `{act, label}` each, done by message-actions.js; only the last turn shows them
+ */
+export function createNote({ kind, title, text }, actions = []) {
   const symbol = { interrupted: 'pause', partial: 'check', error: 'alert', marker: 'alert' }[kind];
   return h(
     `div.note.note-${kind}`,
     {},
     icon(symbol),
     h('p', {}, h('strong', {}, `${title}${text ? ': ' : ''}`), text),
-    onAgain && h('button', { type: 'button', onclick: onAgain }, 'Edit and send again'),
+    actions.length === 0
+      ? null
+      : h(
+          'div.note-actions',
+          {},
+          ...actions.map(({ act, label }) => h('button', { type: 'button', 'data-act': act }, label)),
+        ),
   );
 }

@@ -1,18 +1,31 @@
-/** The message box: grows, sends, stops, and shows what waits. It never loses a text; see drafts.js. */
+/**
+ * The message box: grows, sends, says something to a running turn, stops, runs the commands of the page. It never loses
+ * a text: see drafts.js. What is above it has files of its own: composer-notes, composer-queue, composer-files.
+ */
 
-import { h, icon, iconButton, setText } from './dom.js';
+import { RequestFailed } from './api.js';
+import { commandIn } from './commands.js';
+import { createCompletion } from './completion.js';
+import { createFiles, uploadAll } from './composer-files.js';
+import { createComposerNotes } from './composer-notes.js';
+import { createQueue } from './composer-queue.js';
+import { isBusy, runningRun } from './conversation-store.js';
+import { h, icon, setText } from './dom.js';
 import { createDrafts, NEW } from './drafts.js';
-import { isBusy, runningRun } from './store.js';
 
 const KEPT = 'Your text is still here.';
 
 /**
  * @param api requests
- * @param actions `created(session)` (a session was made for the first message), `model()` (chosen for it),
- *   `sent()`, `cancelled(sessionId, admissionId)`, `notice(text)`
+ * @param scroll where the conversation is seen; @param main takes drops of files
+ * @param pickers buttons with popups, of picker.js
+ * @param settings of settings.js
+ * @param actions `created(session)` (a session was made for the first message), `next()` (model and folder for it),
+ *   `command(command)` (resolves with a sentence when it did not work), `sent()`, `cancelled(sessionId, admissionId)`,
+ *   `models()`, `notice(text)`
  * @returns `render(open)`, `focus()`, `reconnected()`, `offer(text)`, `sendText(text)`
  */
-export function createComposer({ root, api, actions }) {
+export function createComposer({ root, scroll, main, api, pickers, settings, actions }) {
   const drafts = createDrafts({ saveDraft: (id, draft) => api.patch(`api/sessions/${id}`, { draft }) });
   let current = NEW;
   let open = null;
@@ -25,53 +38,63 @@ export function createComposer({ root, api, actions }) {
     placeholder: 'Write a message',
     'aria-label': 'Message',
     'aria-describedby': 'composer-error composer-hint',
-    enterkeyhint: 'send',
     dir: 'auto',
     oninput: () => {
       drafts.typed(current, area.value);
       refresh();
+      commands.typed();
     },
-    onkeydown: (event) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.ctrlKey || event.altKey) return;
-      event.preventDefault();
-      void send();
+    onkeydown: onKey,
+    onblur: () => commands.close(),
+  });
+  const commands = createCompletion({
+    area,
+    models: () => actions.models()?.models ?? [],
+    put(text) {
+      drafts.typed(current, text);
+      refresh();
     },
   });
   const error = h('p.error', { id: 'composer-error', role: 'alert' });
-  const queue = h('ul.queue', { hidden: true, 'aria-label': 'Messages that wait' });
-  const paused = h('p.paused', { hidden: true });
+  const notes = createComposerNotes({ api, scroll, actions });
+  const queue = createQueue({ api, actions: { ...actions, offer } });
   const sendButton = h('button.send', { type: 'submit', 'aria-label': 'Send', title: 'Send' }, icon('send'));
+  const steerButton = h(
+    'button.steer',
+    { type: 'button', hidden: true, title: 'Say it to the turn that runs (Ctrl+Enter)', onclick: () => send('steer') },
+    'Send now',
+  );
   const stopButton = h(
     'button.stop',
     { type: 'button', hidden: true, onclick: stop },
     icon('stop'),
     h('span', {}, 'Stop'),
   );
-  const form = h(
-    'form.box',
-    {
-      onsubmit: (event) => {
-        event.preventDefault();
-        void send();
-      },
+  const form = h('form.box', {
+    onsubmit: (event) => {
+      event.preventDefault();
+      void send();
     },
+  });
+  const files = createFiles({
+    form,
+    area: main,
+    actions: { add: addFiles, remove: removeFile, again: sendFiles, allowed: () => !form.hidden && !root.hidden },
+  });
+  form.append(
+    files.element,
     area,
-    h('div.box-buttons', {}, stopButton, sendButton),
+    h(
+      'div.box-bar',
+      {},
+      files.button,
+      ...pickers.map(({ button }) => button),
+      h('span.box-buttons', {}, stopButton, steerButton, sendButton),
+    ),
   );
-  const hint = h('p.hint', { id: 'composer-hint' }, 'Enter sends, Shift+Enter starts a new line');
-  const unclear = h(
-    'p.paused',
-    { hidden: true },
-    'How an earlier turn ended is not known, so what waits does not begin. ',
-    h('button', { type: 'button', onclick: resolveUnclear }, 'Count it as interrupted'),
-  );
-  const foreign = h(
-    'p.paused',
-    { hidden: true },
-    'This conversation belongs to another program and can only be read here. ',
-    h('button', { type: 'button', onclick: copyHere }, 'Go on in a copy'),
-  );
-  root.append(foreign, unclear, paused, queue, error, form, hint);
+  const hint = h('p.hint', { id: 'composer-hint' });
+  const popups = h('div.popups', {}, commands.element, ...pickers.map(({ popup }) => popup));
+  root.append(notes.element, queue.element, error, popups, form, hint);
 
   function grow() {
     area.style.height = 'auto';
@@ -83,47 +106,142 @@ export function createComposer({ root, api, actions }) {
     const box = drafts.box(current);
     if (area.value !== box.text) area.value = box.text;
     area.readOnly = box.sending;
-    sendButton.disabled = box.sending || box.text.trim() === '';
+    const isEmpty = box.text.trim() === '';
+    sendButton.disabled = box.sending || isEmpty;
+    steerButton.hidden = isEmpty || box.sending || runningRun(open) === null;
     form.classList.toggle('sending', box.sending);
     setText(error, box.error);
+    files.render(box.files);
     grow();
   }
 
-  /** Sends what is in the box. */
-  async function send() {
-    let id = current;
-    let box = drafts.box(id);
+  function onKey(event) {
+    // Enter also ends a composition of an input method; some browsers say so by nothing but this code.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (commands.key(event)) return;
+    if (event.key !== 'Enter' || event.shiftKey || event.altKey) return;
+    const isModified = event.ctrlKey || event.metaKey;
+    const sendsPlain = settings.get().sendKey === 'enter';
+    if (!sendsPlain && !isModified) return;
+    event.preventDefault();
+    void send(sendsPlain && isModified && runningRun(open) !== null ? 'steer' : null);
+  }
+
+  // ---------------------------------------------------------------- files
+
+  /** A conversation that does not exist yet gets its files with its first message. */
+  function sendFiles() {
+    const id = current;
+    if (id !== NEW) void uploadAll(id, drafts.box(id).files, () => filesChanged(id));
+    refresh();
+  }
+
+  function filesChanged(id) {
+    drafts.filed(id, drafts.box(id).files);
+    if (id === current) refresh();
+  }
+
+  function addFiles(added) {
+    drafts.filed(current, [...drafts.box(current).files, ...added]);
+    sendFiles();
+    area.focus();
+  }
+
+  function removeFile(file) {
+    file.stop?.();
+    drafts.filed(
+      current,
+      drafts.box(current).files.filter((one) => one !== file),
+    );
+    refresh();
+    area.focus();
+  }
+
+  // ---------------------------------------------------------------- sending
+
+  /**
+   * Sends what is in the box.
+   * @param mode `steer` to say it to the running turn; null for what the server does with it
+   */
+  async function send(mode = null) {
+    const id = current;
+    const box = drafts.box(id);
     if (box.sending || box.text.trim() === '' || open?.gone) return;
-    const { text } = box;
-    const requestId = drafts.requestFor(id);
+    commands.close();
     Object.assign(box, { sending: true, error: '', unreachable: false });
     refresh();
+    const command = box.files.length === 0 ? commandIn(box.text) : null;
+    // A new conversation gets an id on the way, and the box with it.
+    const at = { id };
     try {
-      if (id === NEW) {
-        const model = actions.model();
-        const key = { 'idempotency-key': requestId };
-        const { session } = await api.post('api/sessions', model === null ? {} : { model }, key);
-        drafts.moved(session.session_id);
-        const here = current === NEW;
-        id = session.session_id;
-        box = drafts.box(id);
-        if (here) {
-          current = id;
-          actions.created(session);
-        }
-      }
-      await api.post(`api/sessions/${id}/prompts`, { text, request_id: requestId });
-      drafts.accepted(id, text);
-      if (id === current) actions.sent();
+      if (command) await runCommand(at, command);
+      else await sendPrompt(at, mode);
     } catch (failure) {
-      if (failure.code === 'admission_conflict' || failure.code === 'idempotency_conflict') drafts.spent(id);
-      const kept = failure.kind === 'network' ? `${KEPT} Send it again when the connection is back.` : KEPT;
-      Object.assign(box, { error: `${failure.message} ${kept}`, unreachable: failure.kind === 'network' });
+      failed(at.id, failure);
     } finally {
-      box.sending = false;
+      drafts.box(at.id).sending = false;
       refresh();
-      if (id === current) area.focus();
+      if (at.id === current) area.focus();
     }
+  }
+
+  function failed(id, failure) {
+    if (failure.code === 'admission_conflict' || failure.code === 'idempotency_conflict') drafts.spent(id);
+    const later = failure.kind === 'network' ? ' Send it again when the connection is back.' : '';
+    const soon = failure.retryAfter ? ` Try again in ${failure.retryAfter} s.` : '';
+    const said = `${failure.message} ${KEPT}${later}${soon}`;
+    Object.assign(drafts.box(id), { error: said, unreachable: failure.kind === 'network' });
+  }
+
+  async function runCommand(at, command) {
+    const { text } = drafts.box(at.id);
+    const refused = await actions.command(command);
+    if (refused) throw new RequestFailed('refused', refused);
+    drafts.accepted(at.id, text, []);
+  }
+
+  async function sendPrompt(at, mode) {
+    if (at.id === NEW) await createSession(at);
+    const box = drafts.box(at.id);
+    await uploadAll(at.id, box.files, () => filesChanged(at.id));
+    const { text } = box;
+    const attachments = box.files.map((file) => file.id);
+    if (attachments.includes(null)) {
+      throw new RequestFailed('refused', 'Not every file could be sent: try it again, or remove it.');
+    }
+    // A second try is the same prompt in every respect, also in how it was meant.
+    const { id: requestId, how } = drafts.tryOf(at.id, 'prompt', { text, attachments }, mode);
+    await api.post(`api/sessions/${at.id}/prompts`, {
+      text,
+      request_id: requestId,
+      ...(attachments.length > 0 && { attachments }),
+      ...(how !== null && { mode: how }),
+    });
+    drafts.accepted(at.id, text, attachments);
+    if (at.id === current) actions.sent();
+  }
+
+  async function createSession(at) {
+    const fields = Object.fromEntries(Object.entries(actions.next()).filter(([, value]) => value !== null));
+    const { id: key } = drafts.tryOf(NEW, 'session', fields);
+    const { session } = await api.post('api/sessions', fields, { 'idempotency-key': key });
+    drafts.moved(session.session_id);
+    at.id = session.session_id;
+    if (current !== NEW) return;
+    current = at.id;
+    actions.created(session);
+  }
+
+  /** A prompt whose answer never came may have arrived: then it is no longer in the box. */
+  async function settle(id) {
+    const { tries, sending } = drafts.box(id);
+    if (id === NEW || sending || !tries.prompt) return;
+    const answer = await api.get(`api/sessions/${id}/prompts?limit=50`).catch(() => null);
+    const isThere = answer?.admissions.some((one) => one.request_id === tries.prompt.id);
+    if (!isThere || drafts.box(id).tries.prompt !== tries.prompt) return;
+    const { text, attachments } = JSON.parse(tries.prompt.of);
+    drafts.accepted(id, text, attachments);
+    if (id === current) refresh();
   }
 
   async function stop() {
@@ -144,60 +262,14 @@ export function createComposer({ root, api, actions }) {
     }
   }
 
-  async function resolveUnclear() {
-    const { sessionId } = open;
-    try {
-      const { admissions } = await api.get(`api/sessions/${sessionId}/prompts?pending=1`);
-      for (const { admission_id: id, status } of admissions) {
-        if (status !== 'unknown') continue;
-        await api.post(`api/sessions/${sessionId}/prompts/${id}/resolve`, { outcome: 'interrupted' });
-      }
-    } catch (failure) {
-      actions.notice(failure.message);
-    }
-  }
-
-  /** A copy is ours, and goes on here. */
-  async function copyHere() {
-    try {
-      const { session } = await api.post(`api/sessions/${open.sessionId}/fork`, {});
-      actions.created(session);
-    } catch (failure) {
-      actions.notice(failure.message);
-    }
-  }
-
-  async function cancel(sessionId, admissionId, button) {
-    button.disabled = true;
-    try {
-      await api.remove(`api/sessions/${sessionId}/prompts/${admissionId}`);
-      actions.cancelled(sessionId, admissionId);
-    } catch (failure) {
-      button.disabled = false;
-      actions.notice(failure.code === 'stale_generation' ? 'This message has begun already.' : failure.message);
-    }
-  }
-
-  let shownQueue = null;
-  function renderQueue() {
-    const waiting = open?.queue ?? [];
-    if (waiting === shownQueue) return;
-    shownQueue = waiting;
-    queue.hidden = waiting.length === 0;
-    queue.replaceChildren(
-      ...waiting.map((one) => {
-        const button = iconButton('close', 'Cancel this message');
-        const { sessionId } = open;
-        button.addEventListener('click', () => cancel(sessionId, one.admission_id, button));
-        return h(
-          'li.chip',
-          { title: one.text },
-          h('span.chip-word', {}, 'Next'),
-          h('span.chip-text', {}, one.text),
-          button,
-        );
-      }),
-    );
+  /** Puts a text and files into a box; a text that is there already stays in front of it. */
+  function offer(id, text, more = []) {
+    const box = drafts.box(id);
+    drafts.typed(id, box.text.trim() === '' ? text : `${box.text}\n\n${text}`);
+    if (more.length > 0) drafts.filed(id, [...box.files, ...more]);
+    if (id !== current) return;
+    refresh();
+    area.focus();
   }
 
   function render(next) {
@@ -207,45 +279,46 @@ export function createComposer({ root, api, actions }) {
     current = id;
     const box = drafts.box(id);
     const offered = open?.session ? drafts.offered(id, open.session.draft) : false;
-    if (another || offered || area.value !== box.text) refresh();
+    if (another) void settle(id);
     const busy = isBusy(open);
     const runId = open?.session?.run?.run_id ?? runningRun(open)?.id ?? '';
+    const canSteer = runningRun(open) !== null && box.text.trim() !== '' && !box.sending;
+    if (another || offered || area.value !== box.text || steerButton.hidden === canSteer) refresh();
     if (!busy || (stopping && stopping !== runId)) stopping = null;
     stopButton.hidden = !busy;
     stopButton.disabled = stopping !== null;
     setText(stopButton.lastChild, stopping === null ? 'Stop' : 'Stopping…');
     area.placeholder = busy ? 'Write the next message' : 'Write a message';
-    const reason = open?.session?.paused?.reason;
-    paused.hidden = !reason;
-    setText(paused, reason ? `What waits cannot begin now (${reason.replaceAll('_', ' ')}).` : '');
-    unclear.hidden = open?.session?.status !== 'unknown';
+    const { sendKey } = settings.get();
+    area.enterKeyHint = sendKey === 'enter' ? 'send' : 'enter';
+    const sends = sendKey === 'enter' ? 'Enter sends, Shift+Enter starts a new line' : 'Ctrl+Enter sends';
+    setText(hint, `${sends}, / shows the commands`);
     const isForeign = open?.session?.flags?.includes('foreign') ?? false;
-    foreign.hidden = !isForeign;
     form.hidden = isForeign;
     hint.hidden = isForeign;
     root.hidden = Boolean(open?.gone);
-    renderQueue();
+    notes.render(open);
+    queue.render(open);
   }
 
   refresh();
+  void settle(current);
   return {
     render,
     focus: () => area.focus(),
-    /** The server is there again: what says otherwise goes. */
+    /** Stops the turn that runs, if one does. */
+    stop: () => isBusy(open) && stopping === null && stop(),
+    /** The server is there again: what says otherwise goes, and what had arrived after all is found. */
     reconnected() {
       drafts.reconnected();
       refresh();
+      void settle(current);
     },
     /** Puts a text into an empty box; a text that is there already stays in front of it. */
-    offer(text) {
-      const before = area.value.trim() === '' ? '' : `${area.value}\n\n`;
-      drafts.typed(current, before + text);
-      refresh();
-      area.focus();
-    },
+    offer: (text) => offer(current, text),
     /** Sends a text that was chosen rather than typed; an unsent text is not touched. */
     sendText(text) {
-      if (area.value.trim() !== '') return this.offer(text);
+      if (area.value.trim() !== '') return offer(current, text);
       drafts.typed(current, text);
       return send();
     },

@@ -26,11 +26,32 @@ export function confirmWith({ title, text, action }) {
   });
 }
 
-/** @returns a function that shows a sentence for some seconds */
+/**
+ * Notices that go by themselves; not while somebody points at one or has the focus in it.
+ * @returns a function that shows a sentence, and gives back what takes it away. `action` and `run` make a button in it; `ms` is how long it
+ * stays; `onGone` is called when it went by itself
+ */
 export function createNotices(root) {
-  return (text) => {
-    const notice = h('p.notice', {}, text);
+  return (text, { action, run, ms = 6000, onGone } = {}) => {
+    const button = action ? h('button', { type: 'button', onclick: () => close(run) }, action) : null;
+    const notice = h('p.notice', {}, h('span', { dir: 'auto' }, text), button);
+    let timer = null;
+    const start = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => close(onGone), ms);
+    };
+    const isHeld = () => notice.matches(':hover, :focus-within');
+    function close(then) {
+      clearTimeout(timer);
+      notice.remove();
+      then?.();
+    }
+    for (const held of ['pointerenter', 'focusin']) notice.addEventListener(held, () => clearTimeout(timer));
+    for (const free of ['pointerleave', 'focusout']) {
+      notice.addEventListener(free, () => setTimeout(() => notice.isConnected && !isHeld() && start()));
+    }
     root.append(notice);
-    setTimeout(() => notice.remove(), 6000);
+    start();
+    return () => close();
   };
 }

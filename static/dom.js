@@ -36,7 +36,23 @@ const PATHS = {
   alert: 'M12 4l9 16H3zM12 10v4.5M12 17.2v.3',
   question: 'M9.2 9a3 3 0 1 1 4.3 2.7c-.9.5-1.5 1.2-1.5 2.3M12 17.2v.3',
   pause: 'M9 6v12M15 6v12',
+  none: '',
+  more: 'M5.5 12h.01M12 12h.01M18.5 12h.01',
+  pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7',
+  archive: 'M4 5h16v4H4zM5.5 9v10h13V9M10 13h4',
+  folder: 'M3.5 6h6l2 2.5h9V19h-17z',
+  fork: 'M7 4v16M7 14c0-4 10-2 10-8M14.5 8L17 5.5 19.5 8',
+  download: 'M12 4v11M7 10.5l5 5 5-5M5 20h14',
+  upload: 'M12 16V5M7 9.5l5-5 5 5M5 20h14',
+  chevron: 'M7 10l5 5 5-5',
+  file: 'M7 3h7l4 4v14H7zM14 3v4h4',
+  again: 'M19 12a7 7 0 1 1-2.2-5.1M17 3v4h-4',
+  rewind: 'M9 7H4V2M4.5 7A8.5 8.5 0 1 1 4 14',
   search: 'M11 18a7 7 0 1 1 0-14 7 7 0 0 1 0 14zM16 16l4.5 4.5',
+  clip: 'M19 11.5l-7 7a4.5 4.5 0 0 1-6.4-6.4l7.6-7.5a3 3 0 0 1 4.2 4.2l-7.5 7.5a1.5 1.5 0 0 1-2.1-2.1l6.6-6.6',
+  spark: 'M12 4l1.8 6.2L20 12l-6.2 1.8L12 20l-1.8-6.2L4 12l6.2-1.8z',
+  gear: 'M5 8h8M17 8h2M5 16h2M11 16h8M15 6a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM9 14a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
+  keyboard: 'M3 6.5h18v11H3zM6.5 10h.01M10 10h.01M13.5 10h.01M17 10h.01M8 14h8',
 };
 
 /** A line drawing of 24 by 24, for the eye only. */

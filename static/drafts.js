@@ -1,7 +1,8 @@
 /**
- * What is written in the message box of each conversation, until the server has accepted it. A text leaves here only
- * after its 202. Kept in memory, in the tab's storage (a reload), and on the server as the session's draft (another
- * device); the request id of a try whose answer never came is kept with its text, so that the next try is the same.
+ * What is written in the message box of each conversation, with its files, until the server has accepted it. A text
+ * leaves here only after its 202. Kept in memory, in the tab's storage (a reload), and on the server as the session's
+ * draft (another device). The request id of a try whose answer never came is kept with what was sent, so that the next
+ * try of the same is the same prompt.
  */
 import { newRequestId } from './api.js';
 
@@ -10,9 +11,24 @@ const SAVE_AFTER_MS = 800;
 export const NEW = 'new';
 
 /**
- * @param saveDraft stores a session's draft on the server
- * @param onSaved told a session's id while the server has its newest text; not used for display
+ * What a box holds. `tries` has the ids of what was tried and not accepted, by step: `{id, of}`, where `of` is what was
+ * sent. `files` are as uploads.js makes them.
  */
+const newBox = (stored) => ({
+  text: stored?.text ?? '',
+  files: stored?.files ?? [],
+  error: '',
+  /** Whether `error` says that the server could not be reached. */
+  unreachable: false,
+  sending: false,
+  tries: stored?.tries ?? {},
+  /** What the server has as draft, as far as we know. */
+  saved: null,
+  /** Nothing was typed here: the server's draft may be taken over. */
+  fresh: stored === null,
+});
+
+/** @param saveDraft stores a session's draft on the server */
 export function createDrafts({ saveDraft, storage = globalThis.sessionStorage }) {
   const boxes = new Map();
   const timers = new Map();
@@ -28,10 +44,12 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
   };
 
   const keep = (id) => {
-    const { text, requestId, requestText, sessionId } = boxes.get(id);
+    const { text, tries, files } = boxes.get(id);
+    // Bytes do not outlive the page; what is uploaded does.
+    const uploaded = files.filter((file) => file.id !== null).map(({ id, name, size }) => ({ id, name, size }));
     try {
-      if (text === '') storage.removeItem(keyOf(id));
-      else storage.setItem(keyOf(id), JSON.stringify({ text, requestId, requestText, sessionId }));
+      if (text === '' && uploaded.length === 0) storage.removeItem(keyOf(id));
+      else storage.setItem(keyOf(id), JSON.stringify({ text, tries, files: uploaded }));
     } catch {
       // A full or forbidden storage costs only the protection against a reload.
     }
@@ -71,22 +89,7 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
   function box(id) {
     let found = boxes.get(id);
     if (!found) {
-      const stored = read(id);
-      found = {
-        text: stored?.text ?? '',
-        error: '',
-        /** Whether `error` says that the server could not be reached. */
-        unreachable: false,
-        sending: false,
-        requestId: stored?.requestId ?? null,
-        requestText: stored?.requestText ?? null,
-        /** Of a new conversation: the session that was made for it already. */
-        sessionId: stored?.sessionId ?? null,
-        /** What the server has as draft, as far as we know. */
-        saved: null,
-        /** Nothing was typed here: the server's draft may be taken over. */
-        fresh: stored === null,
-      };
+      found = newBox(read(id));
       boxes.set(id, found);
     }
     return found;
@@ -102,6 +105,12 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       later(id);
     },
 
+    /** The files of a box are these now. */
+    filed(id, files) {
+      box(id).files = files;
+      keep(id);
+    },
+
     /** The server's draft of a session, when it is first known. Returns whether the text of the box changed. */
     offered(id, draft) {
       const one = box(id);
@@ -112,29 +121,34 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       return true;
     },
 
-    /** The request id for sending this text: the same for as long as the text is the same and was not accepted. */
-    requestFor(id) {
+    /**
+     * The try of a step of sending: the last one when it was of the same and was not accepted, else a new one.
+     * @param step `session` or `prompt`
+     * @param of what is sent, as a value of JSON; what a try adds to it (`how`) is that of the first one
+     * @returns `{id, how}`
+     */
+    tryOf(id, step, of, how = null) {
       const one = box(id);
-      if (one.requestId === null || one.requestText !== one.text) {
-        Object.assign(one, { requestId: newRequestId(), requestText: one.text });
-      }
+      const key = JSON.stringify(of);
+      if (one.tries[step]?.of !== key) one.tries[step] = { id: newRequestId(), of: key, how };
       keep(id);
-      return one.requestId;
+      return one.tries[step];
     },
 
     /** The session of a new conversation exists: its box is that session's from now on. */
     moved(sessionId) {
-      boxes.set(sessionId, { ...box(NEW), sessionId: null, fresh: false, saved: '' });
+      boxes.set(sessionId, { ...box(NEW), fresh: false, saved: '' });
       boxes.delete(NEW);
       keep(sessionId);
       storage.removeItem(keyOf(NEW));
     },
 
-    /** The server has accepted this text. What was typed meanwhile stays. */
-    accepted(id, text) {
+    /** The server has accepted this. What was typed or added meanwhile stays. */
+    accepted(id, text, files) {
       const one = box(id);
-      Object.assign(one, { requestId: null, requestText: null, error: '' });
+      Object.assign(one, { tries: {}, error: '', unreachable: false });
       if (one.text === text) one.text = '';
+      one.files = one.files.filter((file) => !files.includes(file.id));
       keep(id);
       later(id, 0);
     },
@@ -144,9 +158,9 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       for (const one of boxes.values()) if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
     },
 
-    /** A request id is spent: the server knows it for another prompt. */
+    /** The ids of tries are spent: the server knows them for something else. */
     spent(id) {
-      Object.assign(box(id), { requestId: null, requestText: null });
+      box(id).tries = {};
       keep(id);
     },
   };

@@ -2,8 +2,13 @@
  * Text that a model wrote, made into elements: Markdown, then sanitised by a list of what is allowed, then code made
  * readable. Nothing from a model ever becomes markup in another way.
  */
-import { h, icon } from './dom.js';
+import { copyButton } from './copy.js';
+import { h } from './dom.js';
+import { dressFormulas, formulaExtensions } from './formulas.js';
+import { createPlainText, isTooMuch } from './plain-text.js';
 import { DOMPurify, hljs, marked } from './vendor/index.js';
+
+marked.use({ gfm: true, breaks: false, async: false, extensions: formulaExtensions });
 
 const ALLOWED = {
   ALLOWED_TAGS:
@@ -54,21 +59,45 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 const MOST_COLOURED = 50_000;
 
 /**
- * Renders Markdown.
- * @param coloured whether code is coloured; not while it still grows
+ * Renders Markdown. A text that would hold the page up, or that the parser cannot read, is shown as it was written.
+ * @param done whether the text is complete: code is coloured and formulas are set only then
  * @returns a fragment, safe to insert
  */
-export function renderMarkdown(text, coloured = true) {
-  const html = marked.parse(text, { gfm: true, breaks: false, async: false });
+export function renderMarkdown(text, done = true) {
+  const html = isTooMuch(text) ? null : parsed(text);
+  if (html === null) return createPlainText(text);
   const fragment = DOMPurify.sanitize(html, ALLOWED);
   for (const picture of fragment.querySelectorAll('img[data-address]')) picture.replaceWith(linkTo(picture));
-  for (const code of fragment.querySelectorAll('pre > code')) dressCode(code, coloured);
+  if (done) dressFormulas(fragment);
+  for (const code of fragment.querySelectorAll('pre > code')) dressCode(code, done);
   for (const table of fragment.querySelectorAll('table')) {
     const frame = h('div.table-frame', { tabindex: '0', role: 'group', 'aria-label': 'Table' });
     table.replaceWith(frame);
     frame.append(table);
   }
+  for (const box of fragment.querySelectorAll('li > input, li > p > input')) nameTask(box);
   return fragment;
+}
+
+/** The markup of a text; null when it is nested too deeply for the parser. */
+const parsed = (text) => unlessTooDeep(() => marked.parse(text));
+
+/** The tokens of a text's blocks; null when it is nested too deeply for the parser. */
+export const blocksOf = (text) => unlessTooDeep(() => marked.lexer(text));
+
+function unlessTooDeep(work) {
+  try {
+    return work();
+  } catch (failure) {
+    // The parser adds words of its own to what it throws, but leaves its kind.
+    if (failure instanceof RangeError) return null;
+    throw failure;
+  }
+}
+
+/** Says what a box of a task list is for, to those who cannot see where it stands. */
+function nameTask(box) {
+  box.setAttribute('aria-label', box.closest('li').textContent.trim().split('\n', 1)[0].slice(0, 200) || 'task');
 }
 
 /** What stands for a picture from elsewhere: its description, as a link that only a person follows. */
@@ -94,67 +123,8 @@ function dressCode(code, coloured) {
       'div.code-head',
       {},
       h('span', {}, language || 'text'),
-      copyButton(() => source),
+      copyButton(() => code.textContent),
     ),
     pre,
   );
-}
-
-/** A button that copies a text and says so. */
-export function copyButton(text, label = 'Copy') {
-  const button = h('button.copy', { type: 'button' }, icon('copy'), h('span', {}, label));
-  button.addEventListener('click', async () => {
-    const done = await copy(text());
-    button.lastChild.textContent = done ? 'Copied' : 'Could not copy';
-    setTimeout(() => {
-      button.lastChild.textContent = label;
-    }, 1600);
-  });
-  return button;
-}
-
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // No clipboard on plain HTTP: the old way still works there.
-    const area = h('textarea.offscreen', { readonly: true, 'aria-hidden': 'true' });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand('copy');
-    area.remove();
-    return done;
-  }
-}
-
-/**
- * Markdown that grows: blocks that are complete are rendered once, only the last one again and again.
- * @returns the element, and `update(text)` with the whole text so far
- */
-export function createGrowingMarkdown() {
-  const element = h('div.markdown');
-  const tail = h('div.tail');
-  element.append(tail);
-  let stable = 0;
-  let shown = '';
-  return {
-    element,
-    update(raw) {
-      if (raw === shown) return;
-      shown = raw;
-      const text = raw.includes('\r') ? raw.replace(/\r\n?/g, '\n') : raw;
-      const tokens = marked.lexer(text.slice(stable));
-      const last = tokens.findLastIndex((token) => token.type !== 'space');
-      let done = '';
-      for (const token of tokens.slice(0, Math.max(0, last))) done += token.raw;
-      // The lexer may rewrite white space; a part that is not found as it stands is not final yet.
-      if (done.trim() !== '' && text.startsWith(done, stable)) {
-        tail.before(renderMarkdown(done));
-        stable += done.length;
-      }
-      tail.replaceChildren(renderMarkdown(text.slice(stable), false));
-    },
-  };
 }

@@ -1,166 +1,170 @@
-/** The list of conversations: search, new, open, rename in place, delete. */
-import { confirmWith } from './dialog.js';
-import { h, icon, iconButton, setText } from './dom.js';
-import { longTime, shortTime } from './times.js';
+/** The side of the page with the list of conversations: new, search, what is shown, and the list itself. */
+import { h, icon, setText } from './dom.js';
+import { takeDrops } from './import-files.js';
+import { createGrouping, layOut } from './list-layout.js';
+import {
+  createExpandLine,
+  createHeadingLine,
+  createHitLine,
+  createPendingLine,
+  createSessionLine,
+} from './session-lines.js';
+import { createVirtualList } from './virtual-list.js';
 
-const BADGES = { running: 'running', waiting: 'needs you', queued: 'queued', unknown: 'unclear' };
-
-/** What a conversation without a title is called. */
-export const titleOf = (session) => session?.title || 'New conversation';
+const SEARCH_MS = 150;
 
 /**
- * @param actions `search(q)`, `more()`, `rename(id, title)`, `remove(id)`, `create()`
- * @returns `render(state)`
+ * @param tools where search and the like go
+ * @param root the element of the list; it scrolls
+ * @param side the element that takes dropped files
+ * @param actions those of list-actions.js, `create()`, `more()`, and `lost()`: the line that had the focus was the
+ * last
+ * @returns `render(state)`, `focus()`
  */
-export function createSessionList({ tools, root, actions }) {
-  const items = new Map();
+export function createSessionList({ tools, root, side, actions }) {
+  let state = null;
   let searchTimer = null;
   const search = h('input', {
     type: 'search',
     placeholder: 'Search',
     'aria-label': 'Search conversations',
+    maxlength: '200',
     oninput: () => {
       clearTimeout(searchTimer);
-      searchTimer = setTimeout(() => actions.search(search.value.trim()), 200);
+      searchTimer = setTimeout(() => actions.search(search.value.trim()), SEARCH_MS);
     },
   });
+  const dot = h('i.dot', { 'aria-hidden': 'true', hidden: true });
+  const viewName = h('span.view-name', { dir: 'auto' });
+  const viewButton = h(
+    'button.view',
+    { type: 'button', 'aria-haspopup': 'menu', onclick: () => actions.listMenu({ at: viewButton, from: viewButton }) },
+    h('span.offscreen', {}, 'Shown: '),
+    dot,
+    viewName,
+    icon('chevron'),
+  );
   tools.append(
     h('button.primary.new', { type: 'button', onclick: () => actions.create() }, icon('plus'), 'New conversation'),
     h('label.search', {}, icon('search'), search),
+    viewButton,
   );
-  const list = h('ul');
   const empty = h('p.list-empty', { hidden: true });
-  const more = h('button.more', { type: 'button', hidden: true, onclick: () => actions.more() }, 'Show more');
-  const hits = h('ul', {});
-  const hitsBox = h('section.hits', { hidden: true, 'aria-labelledby': 'hits-name' });
-  hitsBox.append(h('h2', { id: 'hits-name' }, 'In conversations'), hits);
-  root.append(list, empty, more, hitsBox);
+  const found = h('p.offscreen', { role: 'status' });
+  root.append(found, empty);
+  const lines = createVirtualList({
+    scroll: root,
+    label: 'Conversations',
+    kinds: {
+      heading: createHeadingLine,
+      pending: createPendingLine,
+      hit: createHitLine,
+      expand: () => createExpandLine(actions.expand),
+      session: () => createSessionLine({ onRename: actions.rename }),
+    },
+    onNeed: () => actions.more(),
+  });
+  takeDrops(side, (files) => actions.takeFiles(files));
 
-  let shownHits = '';
-  /** Conversations whose text matches, each once and not those that stand above already. */
-  function renderHits({ hits: found, sessions }) {
-    const seen = new Set(sessions.map((session) => session.session_id));
-    const fresh = (found ?? []).filter(({ session_id: id }) => !seen.has(id) && seen.add(id));
-    const key = JSON.stringify(fresh);
-    if (key === shownHits) return;
-    shownHits = key;
-    hitsBox.hidden = fresh.length === 0;
-    hits.replaceChildren(...fresh.map(hitItem));
+  /** The conversation that an event is about, with the element of its line. */
+  function lineOf(event) {
+    const element = event.target.closest('.session');
+    const id = element?.dataset.session;
+    const session = state.list.sessions.find((one) => one.session_id === id);
+    return session ? { session, line: lines.entryOf(id) } : null;
   }
 
-  function createItem(id) {
-    const title = h('span.session-title');
-    const badge = h('span.badge', { hidden: true });
-    const time = h('time');
-    const link = h('a.session-link', { href: `#/s/${id}` }, title, h('span.session-meta', {}, badge, time));
-    let session = null;
-    const item = h(
-      'li.session',
-      { 'data-session': id },
-      link,
-      h(
-        'span.session-actions',
-        {},
-        iconButton('pencil', 'Rename', { onclick: () => rename() }),
-        iconButton('bin', 'Delete', { onclick: () => remove() }),
-      ),
-    );
+  function openSessionMenu({ session, line }, at) {
+    actions.sessionMenu(session, { at, from: line.stop }, line.rename);
+  }
 
-    function rename() {
-      if (item.classList.contains('renaming')) return;
-      const input = h('input.rename', { value: session.title ?? '', maxlength: '500', 'aria-label': 'Title' });
-      let done = false;
-      const finish = (save) => {
-        if (done) return;
-        done = true;
-        const typed = input.value.trim();
-        item.classList.remove('renaming');
-        input.remove();
-        if (save && typed !== (session.title ?? '')) void actions.rename(id, typed === '' ? null : typed);
-      };
-      input.addEventListener('keydown', (event) => {
-        if (event.isComposing) return;
-        if (event.key === 'Enter') finish(true);
-        else if (event.key === 'Escape') finish(false);
-        else return;
-        event.preventDefault();
-        link.focus();
-      });
-      input.addEventListener('blur', () => finish(true));
-      item.classList.add('renaming');
-      item.prepend(input);
-      input.select();
+  root.addEventListener('click', (event) => {
+    const its = event.target.closest('.session-more') ? lineOf(event) : null;
+    if (its) openSessionMenu(its, its.line.more);
+  });
+  root.addEventListener('contextmenu', (event) => {
+    const its = event.target.closest('input') ? null : lineOf(event);
+    if (!its) return;
+    event.preventDefault();
+    // The key for it points at the element; a pointer at a place in it.
+    const box = its.line.element.getBoundingClientRect();
+    const isInside = event.clientY > box.top && event.clientY < box.bottom && event.pointerType !== '';
+    openSessionMenu(its, isInside ? { x: event.clientX, y: event.clientY } : its.line.more);
+  });
+  root.addEventListener('keydown', (event) => {
+    if (event.key === 'z' && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      actions.undo();
+      return;
     }
-
-    async function remove() {
-      const busy = session.status !== 'idle';
-      const agreed = await confirmWith({
-        title: `Delete “${titleOf(session)}”?`,
-        text: `${busy ? 'What it is doing now is stopped. ' : ''}All its messages are deleted. This cannot be undone.`,
-        action: 'Delete',
-      });
-      if (agreed) await actions.remove(id);
+    const its = event.ctrlKey || event.metaKey || event.altKey ? null : lineOf(event);
+    if (!its || its.session.flags.includes('foreign')) return;
+    if (event.key === 'F2') its.line.rename();
+    else if (event.key === 'Delete') void actions.remove(its.session);
+    else return;
+    event.preventDefault();
+  });
+  search.addEventListener('keydown', (event) => {
+    if (event.isComposing) return;
+    if (event.key === 'ArrowDown') {
+      if (lines.focus()) event.preventDefault();
+    } else if (event.key === 'Escape' && search.value !== '') {
+      event.preventDefault();
+      event.stopPropagation();
+      clearTimeout(searchTimer);
+      search.value = '';
+      actions.search('');
     }
+  });
 
-    return {
-      item,
-      update(next, isOpen, now) {
-        session = next;
-        setText(title, titleOf(session));
-        item.classList.toggle('untitled', !session.title);
-        if (isOpen) link.setAttribute('aria-current', 'page');
-        else link.removeAttribute('aria-current');
-        const word = BADGES[session.status];
-        badge.hidden = word === undefined;
-        badge.dataset.status = session.status;
-        setText(badge, word ?? '');
-        const at = session.last_message_at ?? session.created_at;
-        time.dateTime = new Date(at * 1000).toISOString();
-        time.title = longTime(at);
-        setText(time, shortTime(at, now));
-      },
-    };
+  let shown = {};
+  let layout = { lines: [], pending: 0, total: 0 };
+
+  function renderView({ view, projects }) {
+    const project = projects.find((one) => one.project_id === view.project);
+    dot.hidden = !project;
+    dot.style.background = project?.color ?? '';
+    setText(viewName, view.archived ? 'Archived' : (project?.name ?? 'All conversations'));
+    viewButton.classList.toggle('narrowed', view.archived || project !== undefined);
+  }
+
+  function renderWords(list) {
+    const isKnown = list.loaded >= list.wanted;
+    const isNothing = layout.total === 0;
+    empty.hidden = !isKnown || !isNothing || layout.lines.length > 0;
+    setText(empty, wordsForNothing(list.view));
+    const { q } = list.view;
+    setText(found, q === '' || !isKnown || list.hits === null ? '' : countsOf(layout.total, list.hits.length));
   }
 
   return {
-    render({ list: state, open }) {
+    render(next) {
+      state = next;
+      const { list, open } = next;
+      const minute = Math.floor(Date.now() / 60_000);
+      const openId = open?.sessionId ?? null;
+      if (shown.list === list && shown.openId === openId && shown.minute === minute) return;
+      const isOtherView = shown.list !== undefined && shown.list.view !== list.view;
+      shown = { list, openId, minute };
       const now = Date.now() / 1000;
-      let place = list.firstChild;
-      for (const session of state.sessions) {
-        const id = session.session_id;
-        let entry = items.get(id);
-        if (!entry) {
-          entry = createItem(id);
-          items.set(id, entry);
-        }
-        entry.update(session, open?.sessionId === id, now);
-        if (entry.item === place) place = place.nextSibling;
-        else list.insertBefore(entry.item, place);
-      }
-      const ids = new Set(state.sessions.map((session) => session.session_id));
-      for (const [id, entry] of items) {
-        if (ids.has(id)) continue;
-        entry.item.remove();
-        items.delete(id);
-      }
-      more.hidden = state.next === null;
-      more.disabled = state.loading;
-      empty.hidden = state.sessions.length > 0 || state.loaded < state.wanted;
-      renderHits(state);
-      const isNothing = state.hits?.length === 0;
-      setText(empty, state.q === '' ? 'No conversations yet.' : isNothing ? 'Nothing matches.' : 'No title matches.');
+      layout = layOut(list, createGrouping(now));
+      renderView(list);
+      renderWords(list);
+      const projects = new Map(list.projects.map((one) => [one.project_id, one]));
+      const context = { openId, now, projects, q: list.view.q, seen: list.seen, total: layout.total };
+      if (isOtherView) root.scrollTop = 0;
+      if (lines.render(layout, context, openId)) actions.lost();
     },
+    focus: () => lines.focus(state?.open?.sessionId),
+    focusSearch: () => search.focus(),
   };
 }
 
-const hitItem = (hit) =>
-  h(
-    'li',
-    {},
-    h(
-      'a.hit',
-      { href: `#/s/${hit.session_id}` },
-      h('span.hit-title', {}, titleOf(hit)),
-      h('span.hit-snippet', { dir: 'auto' }, hit.snippet),
-    ),
-  );
+function wordsForNothing({ q, project, archived }) {
+  if (q !== '') return 'Nothing matches.';
+  if (archived) return 'Nothing is archived.';
+  return project === null ? 'No conversations yet.' : 'No conversations in this project yet.';
+}
+
+const countsOf = (titles, messages) =>
+  `${titles} ${titles === 1 ? 'title' : 'titles'}, ${messages} ${messages === 1 ? 'message' : 'messages'} found`;

@@ -4,6 +4,8 @@
  */
 import { refusalOf } from './api.js';
 
+/** How long a page may be out of sight before its connection is given up: a browser has few for each server. */
+const REST_AFTER_MS = 30_000;
 /** The server says something every 10 seconds: after this long without a word the connection is dead. */
 const SILENCE_MS = 25_000;
 const FIRST_WAIT_MS = 500;
@@ -52,16 +54,19 @@ export const waitBefore = (failures, random) =>
 /**
  * @param address gives the address to connect to, with the cursor as it is now
  * @param onFrame each frame
- * @param onState `{kind: 'connecting' | 'live' | 'reconnecting' | 'offline', at?}`; `at` is when the next try is due (`Date.now()`)
+ * @param onState `{kind: 'connecting' | 'live' | 'reconnecting' | 'offline' | 'resting', at?, code?}`; `at` is when the
+ *   next try is due (`Date.now()`), `code` why the server refused
+ * @param listensHidden whether the connection is kept while the page is out of sight
  * @param onUnauthorized the server wants a credential; the stream has stopped
  */
-export function createStream({ address, onFrame, onState, onUnauthorized }) {
+export function createStream({ address, onFrame, onState, onUnauthorized, listensHidden = () => true }) {
   /** Changes with each connection: what an older one still says is not heard. */
   let current = 0;
   let controller = null;
   let failures = 0;
   let retryTimer = null;
   let silenceTimer = null;
+  let restTimer = null;
   let lastWord = 0;
   let stopped = true;
 
@@ -74,13 +79,22 @@ export function createStream({ address, onFrame, onState, onUnauthorized }) {
     retryTimer = null;
   };
 
-  const failed = (connection, atLeastMs = 0) => {
+  const isHidden = () => document.visibilityState === 'hidden';
+
+  /** Out of sight nobody reads along; everything is there again when the page is. */
+  const rest = () => {
+    if (stopped || !isHidden() || listensHidden()) return;
+    drop();
+    onState({ kind: 'resting' });
+  };
+
+  const failed = (connection, { atLeastMs = 0, code = '' } = {}) => {
     if (connection !== current) return;
     drop();
     const wait = Math.max(atLeastMs, waitBefore(failures, Math.random()));
     failures += 1;
     const kind = navigator.onLine === false ? 'offline' : 'reconnecting';
-    onState({ kind, at: Date.now() + wait });
+    onState({ kind, at: Date.now() + wait, code });
     retryTimer = setTimeout(connect, wait);
   };
 
@@ -113,7 +127,7 @@ export function createStream({ address, onFrame, onState, onUnauthorized }) {
           onUnauthorized();
           return;
         }
-        failed(connection, (refusal.retryAfter ?? 0) * 1000);
+        failed(connection, { atLeastMs: (refusal.retryAfter ?? 0) * 1000, code: refusal.code });
         return;
       }
       await read(response.body, connection);
@@ -161,11 +175,19 @@ export function createStream({ address, onFrame, onState, onUnauthorized }) {
   };
   // A machine that slept has timers that are late and a connection that only looks alive.
   const woke = () => {
-    if (stopped || document.visibilityState === 'hidden') return;
-    if (controller && Date.now() - lastWord > SILENCE_MS) connect();
+    clearTimeout(restTimer);
+    if (stopped) return;
+    if (isHidden()) restTimer = setTimeout(rest, REST_AFTER_MS);
+    else if (!controller || Date.now() - lastWord > SILENCE_MS) connect();
     else retryNow();
   };
-  window.addEventListener('online', retryNow);
+  // Of another network the old connection may hear nothing for long, and of none as well: a new one knows at once. A
+  // server on this very machine is there without any.
+  const networkChanged = () => {
+    if (!stopped && !isHidden()) connect();
+  };
+  window.addEventListener('online', networkChanged);
+  window.addEventListener('offline', networkChanged);
   document.addEventListener('visibilitychange', woke);
   window.addEventListener('pageshow', woke);
 
@@ -177,6 +199,8 @@ export function createStream({ address, onFrame, onState, onUnauthorized }) {
       void connect();
     },
     retryNow,
+    /** Goes on although the page is out of sight, where `listensHidden` says so now. */
+    wake: () => !stopped && !controller && connect(),
     stop,
   };
 }

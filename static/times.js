@@ -1,5 +1,12 @@
 /** Times in words, in the reader's own language and zone. */
 
+// Made once: making one costs far more than using it, and a list that scrolls uses many.
+const CLOCK = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
+const WEEKDAY = new Intl.DateTimeFormat([], { weekday: 'short' });
+const DAY = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short' });
+const DAY_OF_YEAR = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short', year: 'numeric' });
+const WHOLE = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'short' });
+
 /** A short time for a list. @param seconds epoch seconds @param now the same */
 export function shortTime(seconds, now) {
   const age = now - seconds;
@@ -8,16 +15,24 @@ export function shortTime(seconds, now) {
   const date = new Date(seconds * 1000);
   const today = new Date(now * 1000);
   if (date.toDateString() === today.toDateString()) {
-    return date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+    return CLOCK.format(date);
   }
-  if (age < 6 * 86_400) return date.toLocaleDateString([], { weekday: 'short' });
-  const year = date.getFullYear() === today.getFullYear() ? undefined : 'numeric';
-  return date.toLocaleDateString([], { day: 'numeric', month: 'short', year });
+  if (age < 6 * 86_400) return WEEKDAY.format(date);
+  return (date.getFullYear() === today.getFullYear() ? DAY : DAY_OF_YEAR).format(date);
+}
+
+/** When something was said: the time of day, and the day when it was another one. @param now epoch seconds, as `seconds` */
+export function clockTime(seconds, now) {
+  const date = new Date(seconds * 1000);
+  const today = new Date(now * 1000);
+  const time = { hour: '2-digit', minute: '2-digit' };
+  if (date.toDateString() === today.toDateString()) return date.toLocaleTimeString([], time);
+  const year = date.getFullYear() === today.getFullYear() ? {} : { year: 'numeric' };
+  return date.toLocaleString([], { day: 'numeric', month: 'short', ...year, ...time });
 }
 
 /** A whole date and time. */
-export const longTime = (seconds) =>
-  new Date(seconds * 1000).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+export const longTime = (seconds) => WHOLE.format(new Date(seconds * 1000));
 
 /** A duration as a person would say it. */
 export function duration(seconds) {

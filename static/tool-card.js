@@ -1,13 +1,15 @@
 /** Tool calls: a card with the arguments, what it puts out while it runs, what it changed and how it ended. */
 import { createCard } from './cards.js';
+import { copyButton } from './copy.js';
 import { h, icon, setText } from './dom.js';
-import { copyButton } from './markdown.js';
 import { duration } from './times.js';
 
 /** Longest result that is shown at once, in characters. */
 const MOST_SHOWN = 20_000;
 /** Lines of a running tool's output that are shown under its closed card. */
 const TAIL_LINES = 8;
+/** Characters of an error that are shown under a closed card. */
+const MOST_OF_ERROR = 300;
 
 const WORDS = { failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
 
@@ -34,7 +36,9 @@ export function createTool(key, opened) {
     );
   });
   const tail = h('pre.tool-tail', { hidden: true, 'aria-hidden': 'true' });
-  const element = h('div.tool-call', {}, card.element, tail);
+  /** Why a call failed, in one line under its closed card. */
+  const error = h('p.tool-error', { hidden: true, 'aria-hidden': 'true', dir: 'auto' });
+  const element = h('div.tool-call', {}, card.element, tail, error);
 
   function grow(text) {
     const follows = output.scrollTop + output.clientHeight >= output.scrollHeight - 8;
@@ -53,6 +57,8 @@ export function createTool(key, opened) {
       const done = isDone(tool);
       if (tool.output && !done) grow(tool.output);
       tail.hidden = done || !running || !tool.output;
+      error.hidden = !done || !tool.is_error || !tool.result;
+      if (!error.hidden) setText(error, tool.result.trim().split('\n', 1)[0].slice(0, MOST_OF_ERROR));
       const status = done ? (tool.is_error ? 'failed' : 'done') : running ? 'running' : 'stopped';
       if (card.element.dataset.status === status) {
         if (begins) card.changed();

@@ -29,11 +29,12 @@ export const BACKUPS = 'backups';
 
 /**
  * Not copied: the database, which has its own way, the copies of it before a migration, those of a repair, which may hold what
- * was deleted since, the notes of commands that run, and what is being written.
+ * was deleted since, the notes of commands that run, the scratch folders of agents, and what is being written.
  */
 const isTransient = (name: string): boolean =>
   name === BACKUPS ||
   name === 'commands' ||
+  name === 'agent-folders' ||
   /^state\.db($|-(wal|shm|journal)$|\.before-schema-)/.test(name) ||
   /^doctor-\d{8}T\d{6}Z(-\d+)?$/.test(name) ||
   /\.tmp\.\d+\.\d+$/.test(name);

@@ -21,6 +21,8 @@ export interface Paths {
   /** Folder of the notes of commands that run. */
   commands: string;
   command(mark: string): string;
+  /** Folder of a session that has no workspace, for an agent that must work in one. */
+  agentFolder(sessionId: string): string;
 }
 
 /**
@@ -50,5 +52,6 @@ export function createPaths(home: string, sessions = path.join(home, 'sessions')
     journal: (id, run) => path.join(journals(id), `${checked(isRunId(run), run)}.jsonl`),
     commands,
     command: (mark) => path.join(commands, `${checked(isRunId(mark), mark)}.json`),
+    agentFolder: (id) => path.join(home, 'agent-folders', session(id)),
   };
 }

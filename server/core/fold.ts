@@ -39,7 +39,9 @@ const MAX_OUTPUT = 64 * 1024;
 export type Part =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
-  | { type: 'tool'; tool_id: string };
+  | { type: 'tool'; tool_id: string }
+  /** What a person said to the turn while it ran. */
+  | { type: 'input'; text: string };
 
 /** What a reader without a cursor is shown of a running turn. */
 export interface FoldView {
@@ -170,6 +172,7 @@ export function createFold(runId: string): Fold {
         case 'message.input': {
           const closed: Message[] = open && !isEmpty(open) ? close() : [];
           open = null;
+          parts.push({ type: 'input', text: event.payload.input });
           return [...closed, push(inputRow(event.payload, next))];
         }
         case 'message.delta': {

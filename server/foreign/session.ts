@@ -46,6 +46,7 @@ export function toForeignSession(sidecar: SidecarSummary | null, state: StateSum
       created_at: created,
       updated_at: activity,
       last_message_at: counted.message_count > 0 ? counted.activity : null,
+      last_activity_at: activity,
       message_count: counted.message_count,
       pinned: file ? file.pinned : base.pinned,
       archived: file ? file.archived : base.archived,

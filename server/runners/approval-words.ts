@@ -20,6 +20,17 @@ export function describeCall(
       description: "Runs this command in the conversation's workspace, with the rights of the server.",
     };
   }
+  if (tool.effect === 'call') {
+    const lines = Object.entries(fields).map(([name, value]) =>
+      typeof value === 'string' && value.includes('\n')
+        ? `${oneLine(name)}:\n${indented(value, '  ')}`
+        : `${oneLine(name)}: ${oneLine(value)}`,
+    );
+    return {
+      command: [tool.name, ...lines].join('\n'),
+      description: `Has another program do this (${tool.name}). What it does is up to that program; it may reach beyond the workspace.`,
+    };
+  }
   const { path, ...others } = fields;
   let left = 0;
   const parts = Object.entries(others).map(([name, value]) => {

@@ -8,7 +8,7 @@
  */
 import { type AllowableCall, exactPattern } from '../core/approval-rules.ts';
 import { redactCommand } from '../core/redact-command.ts';
-import type { ToolDefinition } from '../workspace/tool.ts';
+import { asksFirst, type ToolDefinition } from '../workspace/tool.ts';
 import type { AllowList } from './allow-list.ts';
 import { describeCall, MAX_COMMAND } from './approval-words.ts';
 import type { Answer, ApprovalChoice, Question, Turn } from './runner.ts';
@@ -20,8 +20,8 @@ export interface Approvals {
   allow(tool: Pick<ToolDefinition, 'name' | 'effect'>, args: unknown, context: ApprovalContext): Promise<Decision>;
 }
 
-/** Who is asked. */
-export type ApprovalContext = Pick<Turn, 'sessionId' | 'ask'>;
+/** Who is asked, and what is said of the call where the words for our own tools do not fit. */
+export type ApprovalContext = Pick<Turn, 'sessionId' | 'ask'> & { description?: string };
 
 export interface ApprovalsParts {
   mode: 'manual' | 'auto';
@@ -43,16 +43,16 @@ export function createApprovals({ mode, allowed, secrets }: ApprovalsParts): App
   };
 
   return {
-    async allow(tool, args, { sessionId, ask }) {
-      if (mode === 'auto' || (tool.effect !== 'write' && tool.effect !== 'run')) return ALLOWED;
+    async allow(tool, args, { sessionId, ask, description: said }) {
+      if (mode === 'auto' || !asksFirst(tool.effect)) return ALLOWED;
       const call: AllowableCall = { tool: tool.name, command: tool.effect === 'run' ? commandOf(args) : null };
       if (allowed.allows(sessionId, call)) return ALLOWED;
 
       const words = describeCall(tool, args);
       // Nobody can allow what they cannot see.
-      if (tool.effect === 'run' && words.command.length > MAX_COMMAND) return refused(TOO_LONG);
+      if (tool.effect !== 'write' && words.command.length > MAX_COMMAND) return refused(TOO_LONG);
       const command = redactCommand(words.command, secrets);
-      const description = redactCommand(words.description, secrets);
+      const description = redactCommand(said ?? words.description, secrets);
       // A pattern with a secret in it would put the secret into the configuration.
       const pattern = call.command !== null && command !== words.command ? null : exactPattern(call);
       const choices: ApprovalChoice[] = ['once', 'session', ...(pattern === null ? [] : (['always'] as const)), 'deny'];

@@ -5,8 +5,11 @@
  * Lists are fetched in the background only: nothing here but `refresh` waits for a network, and nobody has to wait
  * for `refresh`. What is not known yet is accepted rather than refused.
  */
+import { AGENTS_OWN_CHOICE, type AgentList } from './acp/agent-list.ts';
+import type { AgentTarget } from './acp/agent-target.ts';
+import { knownAgent } from './acp/known-agents.ts';
 import { DISCOVERY_TARGETS, type DiscoveryTarget, probe, providerOf } from './discover.ts';
-import { BUILTIN_MODEL_ID, formatModelId, parseModelId } from './model-id.ts';
+import { BUILTIN_MODEL_ID, formatModelId, type ModelId, parseModelId, splitMode } from './model-id.ts';
 import { fetchModelList, type ListedModel } from './model-list.ts';
 import { authHeaders, type ProviderConfig, type ProviderLookup } from './provider.ts';
 import type { ModelInfo } from './runner.ts';
@@ -31,6 +34,8 @@ export interface CatalogView {
 export type Resolution =
   | { kind: 'builtin' }
   | { kind: 'model'; provider: ProviderConfig; model: string }
+  /** Of others; null is what it takes by itself. */
+  | { kind: 'agent'; agent: AgentTarget; model: string | null; mode: string | null }
   | { kind: 'unknown'; reason: string };
 
 export interface Catalog extends ProviderLookup {
@@ -47,6 +52,8 @@ export interface CatalogParts {
   providers: readonly ProviderConfig[];
   /** Whether the built-in agent is there. */
   builtin: boolean;
+  /** Agents of others. */
+  agents?: AgentList;
   /** Epoch seconds. */
   now: () => number;
   fetch?: typeof fetch;
@@ -66,6 +73,7 @@ interface Entry {
 
 /** Makes the catalog. It does nothing by itself: call `refresh` at start, and do not wait for it. */
 export function createCatalog(parts: CatalogParts): Catalog {
+  const { agents } = parts;
   const fetchImpl: typeof fetch = parts.fetch ?? ((input, init) => fetch(input, init));
   const entries = new Map<string, Entry>();
   for (const provider of parts.providers) entries.set(provider.name, newEntry(provider, 'configured'));
@@ -121,6 +129,7 @@ export function createCatalog(parts: CatalogParts): Catalog {
     refreshing ??= Promise.all([
       ...[...entries.values()].filter((entry) => entry.source === 'configured').map(refreshConfigured),
       ...targets.map(refreshDiscovered),
+      agents?.refresh(),
     ])
       .then(() => {})
       .finally(() => {
@@ -138,6 +147,7 @@ export function createCatalog(parts: CatalogParts): Catalog {
   };
 
   const defaultId = (): string => {
+    if (agents?.preferred) return formatModelId({ provider: agents.preferred, model: AGENTS_OWN_CHOICE });
     for (const { provider, listed } of entries.values()) {
       const model = provider.defaultModel ?? listed?.[0]?.name;
       // A server that merely happens to run here is used only when it is chosen, or when there is nothing else.
@@ -147,6 +157,14 @@ export function createCatalog(parts: CatalogParts): Catalog {
     return parts.builtin ? BUILTIN_MODEL_ID : '';
   };
 
+  /** What an agent does not list is for the agent to refuse: it may have learned since it last ran. */
+  const resolveAgent = ({ provider: name, model: asked }: ModelId): Resolution => {
+    const agent = agents?.find(name);
+    if (!agent) return { kind: 'unknown', reason: whyNoAgent(name, agents?.hasRun(name) ?? false) };
+    const { model, mode } = splitMode(asked);
+    return { kind: 'agent', agent, model: model === AGENTS_OWN_CHOICE || model === '' ? null : model, mode };
+  };
+
   return {
     find,
     refresh,
@@ -154,7 +172,9 @@ export function createCatalog(parts: CatalogParts): Catalog {
       if (refreshedAt === null || parts.now() - refreshedAt > STALE_AFTER_S) void refresh();
       const models = [...entries.values()].flatMap(modelsOf);
       if (parts.builtin) models.unshift(BUILTIN);
-      return { models, default: defaultId(), providers: [...entries.values()].map(({ status }) => status) };
+      models.push(...(agents?.models() ?? []));
+      const providers = [...[...entries.values()].map(({ status }) => status), ...(agents?.statuses() ?? [])];
+      return { models, default: defaultId(), providers };
     },
     resolve(modelId) {
       const id = modelId || defaultId();
@@ -164,7 +184,7 @@ export function createCatalog(parts: CatalogParts): Catalog {
       if (!parsed) return { kind: 'unknown', reason: `There is no model "${id}"; ids are <provider>/<model>.` };
       const entry = entries.get(parsed.provider);
       const provider = find(parsed.provider, parsed.model);
-      if (!entry || !provider) return { kind: 'unknown', reason: `There is no provider "${parsed.provider}".` };
+      if (!entry || !provider) return resolveAgent(parsed);
       if (!isKnown(entry, parsed.model)) {
         return { kind: 'unknown', reason: `${parsed.provider} has no model "${parsed.model}".` };
       }
@@ -179,6 +199,11 @@ const BUILTIN: ModelInfo = {
   provider: BUILTIN_MODEL_ID,
   source: 'builtin',
 };
+
+function whyNoAgent(name: string, hasRun: boolean): string {
+  if (knownAgent(name)) return `The agent "${name}" is neither configured nor found on PATH.`;
+  return hasRun ? `The agent "${name}" is no longer configured.` : `There is no provider or agent "${name}".`;
+}
 
 const newEntry = (provider: ProviderConfig, source: Entry['source']): Entry => ({
   provider,

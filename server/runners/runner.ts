@@ -122,7 +122,9 @@ export interface ModelInfo {
   /** For a person. */
   label: string;
   provider: string;
-  /** Where it was found: the configuration, or a probe of this machine's loopback ports. */
-  source: 'builtin' | 'configured' | 'discovered';
+  /** Where it was found: the configuration, a probe of this machine's loopback ports, or (an agent of others) PATH. */
+  source: 'builtin' | 'configured' | 'discovered' | 'path';
   context_length?: number;
+  /** Ways in which an agent of others can be told to work; `<id>?mode=<mode>` chooses one. */
+  modes?: { id: string; label: string }[];
 }

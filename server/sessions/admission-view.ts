@@ -15,6 +15,8 @@ export interface AdmissionView {
   generation: number | null;
   created_at: number;
   text: string;
+  /** Ids of what came with it, where anything did. */
+  attachments?: string[];
   error?: TurnError;
 }
 
@@ -45,6 +47,7 @@ export function toAdmissionView(admission: Admission, index?: number): Admission
     created_at: admission.created_at,
     text: admission.text,
   };
+  if (admission.attachments.length > 0) view.attachments = admission.attachments;
   if (admission.error) view.error = admission.error;
   return view;
 }

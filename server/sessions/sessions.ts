@@ -31,6 +31,8 @@ export interface SessionsParts {
   sidecars: SidecarStore;
   journals: JournalStore;
   attachments: Pick<AttachmentStore, 'list' | 'removeAll'>;
+  /** Ends the agent of a deleted session, and removes what that had. */
+  agents: { forget(sessionId: string): Promise<void> };
   transcripts: Transcripts;
   registry: LiveRegistry;
   recovery: Recovery;
@@ -159,6 +161,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     await parts.sidecars.remove(sessionId);
     await parts.journals.removeAll(sessionId);
     await parts.attachments.removeAll(sessionId);
+    await parts.agents.forget(sessionId);
     await stores.sessions.filesRemoved(sessionId);
   }
 

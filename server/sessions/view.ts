@@ -13,6 +13,7 @@ export interface SessionView {
   created_at: number;
   updated_at: number;
   last_message_at: number | null;
+  last_activity_at: number;
   message_count: number;
   pinned: boolean;
   archived: boolean;
@@ -45,6 +46,7 @@ export function toSessionView(row: SessionRow, live: LiveSession | null): Sessio
     created_at: row.created_at,
     updated_at: row.updated_at,
     last_message_at: row.last_message_at,
+    last_activity_at: row.last_activity_at,
     message_count: row.message_count,
     pinned: row.pinned,
     archived: row.archived,

@@ -38,9 +38,17 @@ export interface CommandRequest {
   command: string;
   /** A path of the folder to start in. */
   folder: string;
-  timeoutS: number;
+  /** What it has of an environment beside that of all commands. */
+  env?: Readonly<Record<string, string>>;
+  /** Null: it may run until it is stopped. */
+  timeoutS: number | null;
   signal: AbortSignal;
+  /** It runs now. */
+  onStart?(): void;
+  /** What it puts out, to be shown: bounded, and left out where it is too much. */
   onOutput(text: string): void;
+  /** All that it puts out. */
+  onBytes?(chunk: Buffer): void;
 }
 
 export type CommandEnd =
@@ -87,11 +95,11 @@ export function createCommands(parts: CommandsParts): Commands {
   const running = new Map<object, { stop(): void; ended: Promise<unknown> }>();
   let closed = false;
 
-  const start = ({ command, folder }: CommandRequest, mark: string, held: FileHandle, pipe: OutputPipe | null) => {
+  const start = ({ command, folder, env }: CommandRequest, mark: string, held: FileHandle, pipe: OutputPipe | null) => {
     try {
       return spawn('/bin/sh', ['-c', START, parts.shell, command], {
         cwd: folder,
-        env: { ...parts.env, [MARK]: mark },
+        env: { ...parts.env, ...env, [MARK]: mark },
         stdio: ['ignore', pipe?.input ?? 'pipe', 'ignore', held.fd],
         detached: true, // A session and a group of its own, without a terminal.
       });
@@ -125,6 +133,7 @@ export function createCommands(parts: CommandsParts): Commands {
       const { pid } = child;
       if (pid === undefined) return { kind: 'not_started', code: await failed };
       isEnded = false;
+      request.onStart?.();
       return await follow(
         { child, output: pipe?.output ?? child.stdout! },
         request,
@@ -181,7 +190,7 @@ export function createCommands(parts: CommandsParts): Commands {
 /** Follows a started command to its end; `endAll` ends its processes. */
 async function follow(
   { child, output: stdout }: { child: ChildProcess; output: Readable },
-  { timeoutS, onOutput }: CommandRequest,
+  { timeoutS, onOutput, onBytes }: CommandRequest,
   stopped: Promise<'aborted'>,
   endAll: () => Promise<void>,
   noteLeader: () => Promise<void>,
@@ -197,6 +206,7 @@ async function follow(
   stdout.on('data', (chunk: Buffer) => {
     output.push(chunk);
     live.push(chunk);
+    onBytes?.(chunk);
     taken += chunk.length;
     if (taken >= TAKEN_BYTES) stdout.pause();
   });
@@ -208,7 +218,10 @@ async function follow(
     );
   });
   const timer = new AbortController();
-  const late = delay(timeoutS * 1000, 'timeout' as const, { signal: timer.signal }).catch(() => 'timeout' as const);
+  const late =
+    timeoutS === null
+      ? new Promise<never>(() => {})
+      : delay(timeoutS * 1000, 'timeout' as const, { signal: timer.signal }).catch(() => 'timeout' as const);
   try {
     // Without this note it would still be found by its mark.
     await noteLeader().catch(() => {});

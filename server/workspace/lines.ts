@@ -2,6 +2,7 @@
  * Reading some lines of an open file: bounded in memory and in output, chunk by chunk, so that the size of the file
  * does not matter. Owns nothing; the caller opened the file and closes it.
  */
+import { isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
 
 /** Most bytes of text that one read gives. */
@@ -36,6 +37,43 @@ export type Lines =
  * @param limit most lines
  */
 export async function readLines(handle: FileHandle, from: number, limit: number, signal?: AbortSignal): Promise<Lines> {
+  const found = await collectLines(handle, from, limit, MAX_READ_BYTES, signal);
+  return found.kind === 'bytes' ? cutLines(found.bytes, from, found.more) : found;
+}
+
+/** `too_long`: it has more bytes than may be given; `not_text`: they are no UTF-8. */
+export type Text =
+  | { kind: 'text'; text: string }
+  | Exclude<Lines, { kind: 'text' }>
+  | { kind: 'too_long' | 'not_text' };
+
+/**
+ * Reads lines as they stand there, with their ends, whole or not at all.
+ * @param limit most lines; Infinity for all
+ * @param most bytes that are given
+ */
+export async function readText(
+  handle: FileHandle,
+  from: number,
+  limit: number,
+  most: number,
+  signal?: AbortSignal,
+): Promise<Text> {
+  const found = await collectLines(handle, from, limit, most, signal);
+  if (found.kind !== 'bytes') return found;
+  if (found.bytes.length > most) return { kind: 'too_long' };
+  if (!isUtf8(found.bytes)) return { kind: 'not_text' };
+  return { kind: 'text', text: found.bytes.toString('utf8') };
+}
+
+/** Lines with their ends, until there are enough of them, or more than `most` bytes. */
+async function collectLines(
+  handle: FileHandle,
+  from: number,
+  limit: number,
+  most: number,
+  signal?: AbortSignal,
+): Promise<{ kind: 'bytes'; bytes: Buffer; more: boolean } | Exclude<Lines, { kind: 'text' }>> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const kept: Buffer[] = [];
   let keptBytes = 0;
@@ -70,10 +108,10 @@ export async function readLines(handle: FileHandle, from: number, limit: number,
     const stop = keptLines === limit ? at : bytesRead;
     kept.push(Buffer.from(bytes.subarray(start, stop)));
     keptBytes += stop - start;
-    more = stop < bytesRead || keptBytes > MAX_READ_BYTES;
+    more = stop < bytesRead || keptBytes > most;
   }
   if (keptBytes === 0) return { kind: 'past_end', total: lastByte === NEWLINE ? line - 1 : line };
-  return cutLines(Buffer.concat(kept), from, more);
+  return { kind: 'bytes', bytes: Buffer.concat(kept), more };
 }
 
 /** Cuts what was kept at the last line that fits, so that the next read can go on where this one ends. */

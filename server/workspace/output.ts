@@ -51,6 +51,49 @@ export function keepOutput(headBytes: number, tailBytes: number): KeptOutput {
   };
 }
 
+/** The end of an output, for whoever reads it while it grows. */
+export interface OutputEnd {
+  push(chunk: Buffer): void;
+  /** At most so many bytes of text, cut between two characters. */
+  text(): string;
+  /** Whether something before it is gone. */
+  isCut(): boolean;
+}
+
+/** Chunks that are kept apart. */
+const MOST_CHUNKS = 256;
+
+/** Keeps the last bytes of an output. @param bytes most of them, also as text */
+export function keepEnd(bytes: number): OutputEnd {
+  let kept: Buffer[] = [];
+  let length = 0;
+  let isCut = false;
+  return {
+    push(chunk) {
+      const last = chunk.subarray(Math.max(0, chunk.length - bytes));
+      if (last.length < chunk.length) isCut = true;
+      kept.push(last);
+      length += last.length;
+      while (kept.length > 0 && length - kept[0]!.length >= bytes) {
+        length -= kept.shift()!.length;
+        isCut = true;
+      }
+      if (kept.length > MOST_CHUNKS) kept = [Buffer.concat(kept)];
+    },
+    text() {
+      const whole = Buffer.concat(kept);
+      if (length > bytes) isCut = true;
+      const end = length > bytes ? fromCharacter(whole.subarray(length - bytes)) : isCut ? fromCharacter(whole) : whole;
+      // What is no text is longer as text.
+      const text = Buffer.from(printable(withoutPart(end)));
+      if (text.length <= bytes) return text.toString();
+      isCut = true;
+      return fromCharacter(text.subarray(text.length - bytes)).toString();
+    },
+    isCut: () => isCut || length > bytes,
+  };
+}
+
 const withBreak = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
 
 const isInside = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;

@@ -8,7 +8,7 @@ import type { Workspace } from './workspace.ts';
 export const DEFAULT_TIMEOUT_S = 120;
 export const MAX_TIMEOUT_S = 3600;
 /** Longer ones do not fit where the system passes them on (bytes). */
-const MAX_COMMAND_BYTES = 100_000;
+export const MAX_COMMAND_BYTES = 100_000;
 
 /** `terminal`. @param commands what runs them */
 export function createTerminalTool(commands: Commands): ToolDefinition {

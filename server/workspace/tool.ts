@@ -7,10 +7,14 @@ import type { Answer, Question } from '../runners/runner.ts';
 import type { Workspace } from './workspace.ts';
 
 /**
- * What a tool does beyond answering: `read` looks at files, `write` changes them, `run` runs commands, `plan` keeps the
- * agent's own list, `ask` asks the person. Whether somebody is asked first depends on it.
+ * What a tool does beyond answering: `read` looks at files, `write` changes them, `run` runs commands, `call` has something
+ * done by another program, wherever that works, `plan` keeps the agent's own list, `ask` asks the person. Whether somebody
+ * is asked first depends on it.
  */
-export type ToolEffect = 'read' | 'write' | 'run' | 'plan' | 'ask';
+export type ToolEffect = 'read' | 'write' | 'run' | 'call' | 'plan' | 'ask';
+
+/** Effects that reach beyond the conversation: a person is asked first. */
+export const asksFirst = (effect: ToolEffect): boolean => effect === 'write' || effect === 'run' || effect === 'call';
 
 export interface ToolResult {
   /** What the agent is told; bounded, and says so when something was cut. */

@@ -8,18 +8,20 @@ import { isAbsolute } from 'node:path';
 import { createSessionLock, type SessionLock } from '../sessions/session-lock.ts';
 import type { Listed } from './folder.ts';
 import { listFolder } from './folder.ts';
-import type { Refused } from './guard.ts';
+import type { Opened, Refused } from './guard.ts';
 import { folderPath, openInside, problemOf } from './guard.ts';
-import type { Lines } from './lines.ts';
-import { readLines } from './lines.ts';
-import { type Change, type Replaced, replaceInside } from './replace.ts';
+import { type Lines, readLines, readText, type Text } from './lines.ts';
+import { type Change, MAX_EDIT_BYTES, type Replaced, replaceInside } from './replace.ts';
 import type { SearchFound } from './search.ts';
 import { searchFiles } from './search.ts';
+import { nameOfPlace } from './write-guard.ts';
 
 export const MAX_ENTRIES = 200;
 export const MAX_LINES = 400;
 
 export type Read = { ok: true /** From the root. */; name: string; size: number; lines: Lines } | Refused;
+
+export type TextRead = { ok: true; name: string; size: number; text: Text } | Refused;
 
 export interface Workspace {
   /** As the session names it: absolute. */
@@ -28,6 +30,10 @@ export interface Workspace {
   list(path: string, limit?: number): Promise<Listed | Refused>;
   /** Lines of a text file: `offset` is the first line from 1, `limit` at most 400 lines; at most 64 kB. */
   read(path: string, options?: { offset?: number; limit?: number; signal?: AbortSignal }): Promise<Read>;
+  /** Lines of a text file as they stand there, with their ends; whole, or not at all when they have more than 4 MB. */
+  readText(path: string, options: { line: number; limit: number; signal: AbortSignal }): Promise<TextRead>;
+  /** Where a file would be written. */
+  place(path: string): Promise<{ ok: true /** From the root. */; name: string } | Refused>;
   /** Files below `path` whose name or text has `query`, whatever its case; at most 100 hits. */
   search(query: string, options?: { path?: string; signal?: AbortSignal }): Promise<SearchFound | Refused>;
   /** Replaces a file as a whole by what `change` makes of it; with `create` it may be new, and so may its folders. */
@@ -59,23 +65,16 @@ export function openWorkspace(root: string, lock: SessionLock = createSessionLoc
   return {
     root,
     list: (path, limit = MAX_ENTRIES) => listFolder(root, path, bounded(limit, MAX_ENTRIES), true),
-    async read(path, { offset = 1, limit = MAX_LINES, signal } = {}) {
-      const opened = await openInside(root, path, 'file');
-      if (!opened.ok) return opened;
-      try {
-        const lines = await readLines(
-          opened.handle,
-          bounded(offset, Number.MAX_SAFE_INTEGER),
-          bounded(limit, MAX_LINES),
-          signal,
-        );
-        return { ok: true, name: opened.name, size: opened.size, lines };
-      } catch (error) {
-        return { ok: false, problem: problemOf(error) };
-      } finally {
-        await opened.handle.close();
-      }
-    },
+    read: (path, { offset = 1, limit = MAX_LINES, signal } = {}) =>
+      inFile(root, path, async ({ handle, name, size }) => {
+        const from = bounded(offset, Number.MAX_SAFE_INTEGER);
+        return { ok: true, name, size, lines: await readLines(handle, from, bounded(limit, MAX_LINES), signal) };
+      }),
+    readText: (path, { line, limit, signal }) =>
+      inFile(root, path, async ({ handle, name, size }) => {
+        return { ok: true, name, size, text: await readText(handle, line, limit, MAX_EDIT_BYTES, signal) };
+      }),
+    place: (path) => nameOfPlace(root, path),
     search: (query, { path = '.', signal } = {}) => searchFiles(root, query, path, signal),
     replace: (path, options, change) => lock(root, () => replaceInside(root, path, options, change)),
     async inFolder(path, use) {
@@ -88,6 +87,18 @@ export function openWorkspace(root: string, lock: SessionLock = createSessionLoc
       }
     },
   };
+}
+
+async function inFile<T>(root: string, path: string, use: (file: Opened) => Promise<T>): Promise<T | Refused> {
+  const opened = await openInside(root, path, 'file');
+  if (!opened.ok) return opened;
+  try {
+    return await use(opened);
+  } catch (error) {
+    return { ok: false, problem: problemOf(error) };
+  } finally {
+    await opened.handle.close();
+  }
 }
 
 const bounded = (value: number, most: number): number => Math.min(Math.max(1, Math.trunc(value) || 1), most);

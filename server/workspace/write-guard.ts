@@ -49,6 +49,23 @@ export async function openPlace(root: string, path: string, create: boolean): Pr
   }
 }
 
+/**
+ * Where a file would be written, for those who only want to know whether it may: what is opened later is looked at again.
+ * @returns its path from the root, links resolved
+ */
+export async function nameOfPlace(root: string, path: string): Promise<{ ok: true; name: string } | Refused> {
+  const named = await nameInside(root, path);
+  if (!named.ok) return named;
+  try {
+    const real = await realWay(named.wanted);
+    return real !== null && isInside(named.realRoot, real)
+      ? { ok: true, name: relative(named.realRoot, real) || '.' }
+      : refused('outside');
+  } catch (error) {
+    return refused(writeProblemOf(error));
+  }
+}
+
 /** The path with all links of what is there resolved; null when a link leads to nothing, whose place nobody checked. */
 async function realWay(path: string): Promise<string | null> {
   try {

@@ -6,12 +6,18 @@ type State = any;
 interface StoreModule {
   initialState(): State;
   reduce(state: State, action: object): State;
-  displayItems(open: State): any[];
+}
+interface ConversationStore {
   isBusy(open: State): boolean;
 }
+interface DisplayItems {
+  displayItems(open: State): any[];
+}
 // biome-ignore-end lint/suspicious/noExplicitAny: as above.
-const MODULE: string = new URL('../../static/store.js', import.meta.url).href;
-const { initialState, reduce, displayItems, isBusy } = (await import(MODULE)) as StoreModule;
+const moduleOf = (name: string): Promise<unknown> => import(new URL(`../../static/${name}`, import.meta.url).href);
+const { initialState, reduce } = (await moduleOf('store.js')) as StoreModule;
+const { isBusy } = (await moduleOf('conversation-store.js')) as ConversationStore;
+const { displayItems } = (await moduleOf('display-items.js')) as DisplayItems;
 
 const ID = '20260303_130002_abcdef';
 const RUN = 'a'.repeat(32);
@@ -218,22 +224,6 @@ describe('events into the state of the page', () => {
     expect(isBusy(reduce(ended, told('session.info', { session: old, queue: [], open_requests: [] })).open)).toBe(
       false,
     );
-  });
-
-  test('[UI6] a page of the list does not undo what was told while it was on its way', () => {
-    const other = session({ session_id: 'b', title: 'other', created_at: 2 });
-    const changed = (payload: object) => ({
-      type: 'event',
-      event: { type: 'sessions.changed', session_id: '', payload },
-    });
-    const page = { type: 'list.loaded', q: '', sessions: [session(), other], next_cursor: null, total: 2 };
-    const state = [
-      { type: 'list.requested' },
-      changed({ session_id: ID, reason: 'changed', session: session({ title: 'new' }) }),
-      changed({ session_id: 'b', reason: 'deleted' }),
-      page,
-    ].reduce(reduce, initialState());
-    expect(state.list.sessions.map((one: { title: string }) => one.title)).toEqual(['new']);
   });
 });
 

@@ -27,8 +27,8 @@ export interface RunnerUnderTest {
     output: Partial<Turn>;
     /** The same, but it would go on for at least five seconds after its first output. */
     longTool: Partial<Turn>;
-    /** Asks the person a question, and answers after it. */
-    clarifies: Partial<Turn>;
+    /** Asks the person a question, and answers after it; not asked of a runner that has no way to. */
+    clarifies?: Partial<Turn>;
   };
   /** How many of the calls of `asks` and `asksTwice` were really made. */
   done(): Promise<number>;
@@ -70,13 +70,15 @@ const SOON_MS = 2000;
 export interface RunnerTraits {
   /** It makes several calls at once. Default: true. */
   sideBySide?: boolean;
+  /** It can ask the person questions of its own. Default: true. */
+  clarifies?: boolean;
 }
 
 /** Defines the suite for one runner. */
 export function runnerContract(
   name: string,
   makeRunner: () => Promise<RunnerUnderTest>,
-  { sideBySide = true }: RunnerTraits = {},
+  { sideBySide = true, clarifies = true }: RunnerTraits = {},
 ): void {
   describe(`the runner contract: ${name}`, () => {
     let made: RunnerUnderTest;
@@ -291,25 +293,27 @@ export function runnerContract(
       await nothingRuns(made);
     });
 
-    it('[AP6] a question to the person is asked with its words, and the answer reaches the agent', async () => {
-      const { question, answer, ran } = await asked(made, made.turns.clarifies, controller().signal);
-      if (question.kind !== 'clarify') throw new Error(`it asked for an ${question.kind}`);
-      expect(question.questions[0]?.question).not.toBe('');
-      answer({ kind: 'answers', answers: { [question.questions[0]!.qid]: 'the blue one' } });
-      const { events, end } = await ran;
-      expect(end).toEqual({ kind: 'completed' });
-      expect(resultsOf(events)[0]).toContain('the blue one');
-    });
-
-    it.each<Answer>([{ kind: 'timeout' }, { kind: 'answers', answers: {} }, { kind: 'withdrawn' }])(
-      '[AP6] a question that is not answered is told as that, and the turn goes on: %j',
-      async (silence) => {
-        const ask = async () => silence;
-        const { events, end } = await runTurn(made.runner, { ...made.turns.clarifies, ask }, controller().signal);
+    if (clarifies) {
+      it('[AP6] a question to the person is asked with its words, and the answer reaches the agent', async () => {
+        const { question, answer, ran } = await asked(made, made.turns.clarifies!, controller().signal);
+        if (question.kind !== 'clarify') throw new Error(`it asked for an ${question.kind}`);
+        expect(question.questions[0]?.question).not.toBe('');
+        answer({ kind: 'answers', answers: { [question.questions[0]!.qid]: 'the blue one' } });
+        const { events, end } = await ran;
         expect(end).toEqual({ kind: 'completed' });
-        expect(resultsOf(events)[0]).toMatch(/nobody answered|did not want to answer|withdrawn/i);
-      },
-    );
+        expect(resultsOf(events)[0]).toContain('the blue one');
+      });
+
+      it.each<Answer>([{ kind: 'timeout' }, { kind: 'answers', answers: {} }, { kind: 'withdrawn' }])(
+        '[AP6] a question that is not answered is told as that, and the turn goes on: %j',
+        async (silence) => {
+          const ask = async () => silence;
+          const { events, end } = await runTurn(made.runner, { ...made.turns.clarifies, ask }, controller().signal);
+          expect(end).toEqual({ kind: 'completed' });
+          expect(resultsOf(events)[0]).toMatch(/nobody answered|did not want to answer|withdrawn/i);
+        },
+      );
+    }
 
     it('[ST1] it heeds what is said meanwhile, hears it while no tool runs, and ends only when nothing more is said', async () => {
       for (const turn of [made.turns.text, { ...made.turns.output, ask: YES }]) {

@@ -60,6 +60,7 @@ export function sessionsContract(open: OpenStores): void {
       created_at: 1_000,
       updated_at: 1_000,
       last_message_at: null,
+      last_activity_at: 1_000,
       message_count: 0,
       pinned: false,
       archived: false,

@@ -44,6 +44,7 @@ it('[HT11] a new session is what was asked for, and reads back the same', async 
     created_at: 1_750_000_000,
     updated_at: 1_750_000_000,
     last_message_at: null,
+    last_activity_at: 1_750_000_000,
     message_count: 0,
     pinned: false,
     archived: false,

@@ -251,7 +251,12 @@ describe('[RU9] models are listed from configuration and loopback without ever b
       },
     });
     const catalog = catalogOf();
-    const router = createRouterRunner({ builtin: runnerOf('builtin'), model: runnerOf('model'), catalog });
+    const router = createRouterRunner({
+      builtin: runnerOf('builtin'),
+      model: runnerOf('model'),
+      agents: runnerOf('agents'),
+      catalog,
+    });
     for (const model of ['', 'builtin', 'custom/org/other']) {
       expect(await drive(router, turnOf('hi', { model }))).toMatchObject({ end: { kind: 'completed' } });
     }

@@ -1,34 +1,10 @@
 /** A real Chromium for tests of the page. One per test file, closed at its end; pages close with their test. */
-import { accessSync, constants } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, onTestFinished } from 'vitest';
-
-const CANDIDATES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-
-/** Path of a browser that can be run, or null when this machine has none. */
-export function findBrowser(): string | null {
-  for (const path of CANDIDATES) {
-    if (!path) continue;
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // Not this one.
-    }
-  }
-  return null;
-}
+import { CHROMIUM_ARGS, findBrowser } from './chromium.ts';
 
 /** Why tests of the page are left out; empty when they can run. For the title of the skipped suite. */
 export const browserMissing = findBrowser() === null ? 'no Chromium: set CHROMIUM to its path' : '';
-
-const ARGS = [
-  '--no-sandbox',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--disable-gpu',
-];
 
 export interface OpenPage extends Page {
   /** Errors that the page threw or wrote to its console. */
@@ -43,7 +19,7 @@ export function createBrowser(): { open(url: string, options?: BrowserContextOpt
   });
   return {
     async open(url, options = {}) {
-      browser ??= chromium.launch({ executablePath: findBrowser()!, args: ARGS });
+      browser ??= chromium.launch({ executablePath: findBrowser()!, args: CHROMIUM_ARGS });
       const context = await (await browser).newContext(options);
       onTestFinished(() => context.close());
       const page = (await context.newPage()) as OpenPage;

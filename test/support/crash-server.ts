@@ -20,6 +20,7 @@ let left = times;
 const log = pino({ level: 'info' }, pino.destination({ fd: 2, sync: true }));
 const app = await createApp(loadConfig({ home, port: '0' }, process.env), log, {
   discovery: [],
+  knownAgents: [],
   wordDelayMs: 2,
   reached(point) {
     if (point !== crashAt) return;

@@ -1,6 +1,6 @@
 /**
  * How an answer is written on the wire: as chunks of OpenAI's chat completions, or as the events of Anthropic's messages.
- * Both say the same things.
+ * Both say the same things. (OpenAI's responses are in fake-provider-responses.)
  */
 import type { ScriptedCall } from './fake-provider-steps.ts';
 import type { ChatBody } from './fake-provider-strict.ts';
@@ -19,10 +19,11 @@ export interface Dialect {
   done: string;
 }
 
-const piecesOf = (text: string, pieces: number): string[] =>
+export const piecesOf = (text: string, pieces: number): string[] =>
   text.match(new RegExp(`[^]{1,${Math.max(1, Math.ceil(text.length / pieces))}}`, 'g')) ?? [];
 
-const argumentsOf = ({ args }: ScriptedCall): string => (typeof args === 'string' ? args : JSON.stringify(args ?? {}));
+export const argumentsOf = ({ args }: ScriptedCall): string =>
+  typeof args === 'string' ? args : JSON.stringify(args ?? {});
 
 /** Chunks of chat completions. */
 export function openAiDialect(body: ChatBody): Dialect {
@@ -56,8 +57,8 @@ export function openAiDialect(body: ChatBody): Dialect {
   };
 }
 
-/** Events of the messages protocol. One answer, so it counts its blocks. */
-export function anthropicDialect(model: string): Dialect {
+/** Events of the messages protocol. One answer, so it counts its blocks; clients join answers that have the same id. */
+export function anthropicDialect(model: string, id: string): Dialect {
   const event = (value: { type: string } & Record<string, unknown>): string =>
     `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`;
   let begun = false;
@@ -69,7 +70,7 @@ export function anthropicDialect(model: string): Dialect {
     begun = true;
     const usage = { input_tokens: 10, output_tokens: 1 };
     const message = {
-      id: 'msg_fake',
+      id,
       type: 'message',
       role: 'assistant',
       model,

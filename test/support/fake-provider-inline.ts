@@ -22,7 +22,8 @@ export function inlineSteps(body: ChatBody): Step[] {
   const scripts = readScripts(prompt);
   const round = since.filter((message) => message.tool_calls).length;
   const script = scripts[round];
-  if (script) return stepsOf(script);
+  // Agents keep the ids of a provider, so no call of a conversation may have that of another.
+  if (script) return stepsOf(script, `call_${messages.length}`);
   const results = since.filter((message) => message.role === 'tool');
   const answer =
     results.length > 0 ? `The tool said: ${results.map(textOf).join(' | ').slice(0, 400)}` : `You said: ${prompt}`;
@@ -56,7 +57,7 @@ function readScripts(prompt: string): Map<string, string>[] {
     });
 }
 
-function stepsOf(script: Map<string, string>): Step[] {
+function stepsOf(script: Map<string, string>, callId: string): Step[] {
   const number = (key: string): number => Number(script.get(key) ?? 0);
   const id = script.get('id') ?? 'x';
   const delay = number('delay');
@@ -71,7 +72,7 @@ function stepsOf(script: Map<string, string>): Step[] {
   for (let n = 0; n < number('reasoning'); n += 1) paced({ reasoning: `(${id}:${n}) ` });
   for (let n = 0; n < number('chunks'); n += 1) paced({ text: `[${id}:${n}] ` });
   if (script.has('tool')) {
-    steps.push({ tool_calls: [{ name: script.get('tool') ?? '', args: script.get('args') ?? '{}' }] });
+    steps.push({ tool_calls: [{ id: callId, name: script.get('tool') ?? '', args: script.get('args') ?? '{}' }] });
   }
   if (script.has('error')) steps.push({ error: { message: script.get('error') ?? '', type: 'server_error' } });
   if (script.has('hang')) steps.push({ hang: true });

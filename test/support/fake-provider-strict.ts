@@ -3,6 +3,7 @@
  * exactly one result, results without a call, empty lists, empty messages, arguments that are not JSON objects, empty parts,
  * parts that only a person may send, text that is not well formed.
  */
+import { toolFaults } from './fake-provider-tools.ts';
 
 export interface ChatMessage {
   role: string;
@@ -27,6 +28,7 @@ export function violationsOf(body: ChatBody): string[] {
   const messages = Array.isArray(body.messages) ? body.messages : [];
   if (messages.length === 0) faults.push('messages: empty');
   if (body.tools && body.tools.length === 0) faults.push('tools: empty list');
+  faults.push(...toolFaults(body.tools ?? []));
   const ids = new Set<string>();
   let open = new Set<string>();
   let previous = '';

@@ -1,6 +1,6 @@
 /**
- * A provider on a real socket, scripted request by request: POST /v1/chat/completions or, for Anthropic's protocol,
- * /v1/messages; and GET /v1/models. Requests without tools are for titles and summaries: they are counted and scripted
+ * A provider on a real socket, scripted request by request: POST /v1/chat/completions, for Anthropic's protocol
+ * /v1/messages, for OpenAI's newer one /v1/responses; and GET /v1/models. Requests without tools are for titles and summaries: they are counted and scripted
  * apart. Unscripted requests are answered by what their prompt says (fake-provider-inline). It is strict: a conversation that the
  * pickiest provider would refuse gets a 400, and is listed in `violations`.
  *
@@ -10,9 +10,15 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { type AnthropicBody, anthropicViolations, chatBodyOf } from './fake-provider-anthropic.ts';
-import { anthropicDialect, openAiDialect } from './fake-provider-dialects.ts';
+import { anthropicDialect, type Dialect, openAiDialect } from './fake-provider-dialects.ts';
 import { imageFaults, imagesOf, type SentImage } from './fake-provider-images.ts';
 import { inlineSteps } from './fake-provider-inline.ts';
+import {
+  chatBodyOfResponses,
+  type ResponsesBody,
+  responsesDialect,
+  responsesViolations,
+} from './fake-provider-responses.ts';
 import { createHold, type Hold, playSteps, type Step } from './fake-provider-steps.ts';
 import { type ChatBody, violationsOf } from './fake-provider-strict.ts';
 
@@ -106,9 +112,10 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://fake').pathname;
     const isAllowed = !options.apiKey || keyOf(request) === options.apiKey;
-    if (request.method === 'POST' && (path === '/v1/chat/completions' || path === '/v1/messages')) {
+    const protocol = PROTOCOLS[path];
+    if (request.method === 'POST' && protocol) {
       if (!isAllowed) return refuseKey(request, response);
-      return void complete(request, response, path === '/v1/messages');
+      return void complete(request, response, protocol);
     }
     if (request.method === 'GET' && path === '/v1/models') {
       provider.modelRequests += 1;
@@ -130,7 +137,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     json(response, 404, { error: { message: 'not found', type: 'invalid_request_error' } });
   });
 
-  async function complete(request: IncomingMessage, response: ServerResponse, anthropic: boolean): Promise<void> {
+  async function complete(request: IncomingMessage, response: ServerResponse, protocol: Protocol): Promise<void> {
     let isGone = false;
     let ended = (_aborted: boolean): void => {};
     const gone = new Promise<void>((resolve) => {
@@ -140,7 +147,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       });
     });
     const raw: unknown = JSON.parse(await readText(request));
-    const body = anthropic ? chatBodyOf(raw as AnthropicBody) : (raw as ChatBody);
+    const body = protocol.read(raw);
     const recorded: RecordedRequest = {
       body,
       raw,
@@ -157,13 +164,13 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       recorded.isOver = true;
       ended(recorded.aborted);
     });
-    const told = JSON.stringify(anthropic ? (raw as AnthropicBody).system : body.messages?.[0]) ?? '';
+    const told = JSON.stringify(protocol.told(raw)) ?? '';
     const isSummary = !body.tools && told.includes('You write the summary');
     const isTitle = !body.tools && !isSummary;
     (isTitle ? provider.titles : isSummary ? provider.summaries : provider.requests).push(recorded);
     for (const waiter of waiters) if (provider.requests.length >= waiter.count) waiter.resolve(recorded);
 
-    const faults = anthropic ? anthropicViolations(raw as AnthropicBody, request.headers) : violationsOf(body);
+    const faults = protocol.faults(raw, request.headers);
     faults.push(...imageFaults(raw));
     provider.violations.push(...faults);
     if (faults.length > 0 && options.strict !== false) {
@@ -172,7 +179,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     }
     const refused = recorded.images.length > 0 ? imageRefusal?.(recorded.images) : null;
     if (refused) return json(response, refused.status, refused.body);
-    const dialect = anthropic ? anthropicDialect(body.model) : openAiDialect(body);
+    const dialect = protocol.dialect(body, String(provider.requests.length));
     const play = (steps: Step[]) => playSteps(steps, { dialect, response, gone, isGone: () => isGone });
     if (isTitle && body.stream) return play(titleScripts.shift() ?? [{ text: ['A fitting', ' title'] }]);
     if (isSummary) return play(summaryScripts.shift() ?? [{ text: provider.summarise(body) }]);
@@ -234,6 +241,38 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   };
   return provider;
 }
+
+/** One of the protocols that are spoken here. */
+interface Protocol {
+  /** A request in the shape of chat completions. */
+  read(raw: unknown): ChatBody;
+  /** Where it says what the model is to be. */
+  told(raw: unknown): unknown;
+  faults(raw: unknown, headers: IncomingHttpHeaders): string[];
+  /** @param id parts the answers of one provider */
+  dialect(body: ChatBody, id: string): Dialect;
+}
+
+const PROTOCOLS: Record<string, Protocol> = {
+  '/v1/chat/completions': {
+    read: (raw) => raw as ChatBody,
+    told: (raw) => (raw as ChatBody).messages?.[0],
+    faults: (raw) => violationsOf(raw as ChatBody),
+    dialect: openAiDialect,
+  },
+  '/v1/messages': {
+    read: (raw) => chatBodyOf(raw as AnthropicBody),
+    told: (raw) => (raw as AnthropicBody).system,
+    faults: (raw, headers) => anthropicViolations(raw as AnthropicBody, headers),
+    dialect: (body, id) => anthropicDialect(body.model, `msg_${id}`),
+  },
+  '/v1/responses': {
+    read: (raw) => chatBodyOfResponses(raw as ResponsesBody),
+    told: () => '',
+    faults: (raw) => responsesViolations(raw as ResponsesBody),
+    dialect: (_body, id) => responsesDialect(`resp_${id}`),
+  },
+};
 
 const keyOf = ({ headers }: IncomingMessage): string =>
   String(headers['x-api-key'] ?? headers.authorization?.replace('Bearer ', '') ?? '');

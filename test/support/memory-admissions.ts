@@ -85,7 +85,7 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         };
         state.admissions.push(admission);
         touch(session, now);
-        session.activity = now;
+        session.last_activity_at = now;
         return { kind: 'admitted', admission };
       }),
 
@@ -98,7 +98,7 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
         const admission = find(sessionId, admissionId)!;
         session.generation += 1;
         session.message_count += 1;
-        session.activity = now;
+        session.last_activity_at = now;
         session.last_message_at = now;
         touch(session, now);
         Object.assign(admission, { status: 'started', epoch, generation: session.generation, started_at: now });
@@ -244,7 +244,7 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
 
 function countTurn(session: StoredSession, { rows, usage, flag }: TurnEnd, now: number): void {
   session.message_count += rows.length;
-  session.activity = now;
+  session.last_activity_at = now;
   session.last_message_at = rows.at(-1)?.timestamp ?? session.last_message_at;
   if (flag && !session.flags.includes(flag)) session.flags.push(flag);
   if (!usage) return;

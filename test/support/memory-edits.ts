@@ -53,7 +53,7 @@ export function createMemoryEdits(state: MemoryState, alive: AliveProbe): EditSt
           ...named,
           project_id: isProject ? named.project_id : null,
           updated_at: now,
-          activity: now,
+          last_activity_at: now,
           last_message_at: rows.at(-1)?.timestamp ?? null,
           message_count: rows.length,
           pinned: false,

@@ -4,7 +4,11 @@ import { addSession, atomic, type MemoryState, openOf, rowOf, type StoredSession
 
 type Place = SessionListCursor;
 
-const placeOf = ({ pinned, activity, session_id }: StoredSession): Place => ({ pinned, activity, session_id });
+const placeOf = ({ pinned, last_activity_at: activity, session_id }: StoredSession): Place => ({
+  pinned,
+  activity,
+  session_id,
+});
 
 /** Negative when `a` comes before `b` in the list: pinned first, newest activity, then the greater id. */
 function order(a: Place, b: Place): number {

@@ -17,8 +17,6 @@ import { judgeLease, type LeaseOwner, needsLease } from '../../server/core/lease
 import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
 
 export interface StoredSession extends Omit<SessionRow, 'open'> {
-  /** Newest activity, epoch seconds. */
-  activity: number;
   create_key: string | null;
   create_digest: string | null;
 }
@@ -68,7 +66,7 @@ export const openOf = (state: MemoryState, sessionId: string): Admission[] =>
 
 /** A session as its readers see it. */
 export function rowOf(state: MemoryState, session: StoredSession): SessionRow {
-  const { activity: _activity, create_key: _key, create_digest: _digest, ...row } = session;
+  const { create_key: _key, create_digest: _digest, ...row } = session;
   const open = openOf(state, session.session_id).map(
     ({ admission_id, run_id, sequence, status, started_at, epoch }): OpenRow => ({
       admission_id,
@@ -90,7 +88,7 @@ export function addSession(state: MemoryState, input: NewSession): StoredSession
     title_source: input.title === null ? null : 'user',
     created_at: now,
     updated_at: now,
-    activity: now,
+    last_activity_at: now,
     last_message_at: null,
     message_count: 0,
     pinned: false,

@@ -75,7 +75,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const config = loadConfig({ home, port: '0', ...options.flags }, { HOME: home, ...options.env });
   const logs: TestServer['logs'] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(JSON.parse(line)) });
-  const app = await createApp(config, log, { discovery: [], wordDelayMs: 0, ...options.overrides });
+  const app = await createApp(config, log, { discovery: [], knownAgents: [], wordDelayMs: 0, ...options.overrides });
   const port = await app.listen();
   const url = `http://127.0.0.1:${port}${config.server.base_path}`;
   const streams: SseReader[] = [];

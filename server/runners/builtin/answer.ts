@@ -19,6 +19,7 @@ import {
   THANKS,
   UNKNOWN,
   unknownCommand,
+  unknownTool,
 } from './help.ts';
 import type { Intent } from './intents.ts';
 import { listModelsCall } from './model-calls.ts';
@@ -46,7 +47,8 @@ export async function* answer(
   files: Files,
 ): AsyncGenerator<RunnerEvent, RunnerEnd, void> {
   if (intent.kind === 'command' && intent.name === 'demo') return yield* demo(intent.rest, scene);
-  const plan = planFor(intent, scene, files);
+  const asksAnyTool = intent.kind === 'command' && intent.name === 'tool';
+  const plan = planFor(intent, scene, asksAnyTool ? yield* withOutside(files, scene) : files);
   if ('say' in plan) {
     yield* sayMessage(plan.say, scene);
     return COMPLETED;
@@ -67,9 +69,9 @@ function planFor(intent: Intent, scene: Scene, files: Files): Plan {
       if (intent.name === 'help') return { say: helpText() };
       const command = readToolCommand(intent.name, intent.rest);
       if (!command) return { say: unknownCommand(intent.name) };
-      return 'usage' in command
-        ? { say: command.usage }
-        : { call: toolCallOf(command.tool, command.args, files, scene) };
+      if ('usage' in command) return { say: command.usage };
+      if (files.tools.has(command.tool)) return { call: toolCallOf(command.tool, command.args, files, scene) };
+      return { say: unknownTool(command.tool, [...files.tools.keys()]) };
     }
     case 'note_add':
       return { call: addNoteCall(intent.text, turn.history) };
@@ -114,6 +116,11 @@ function planFor(intent: Intent, scene: Scene, files: Files): Plan {
       return words.length > 0 ? { call: matchChatsCall(words, scene), lead: UNKNOWN } : { say: UNKNOWN };
     }
   }
+}
+
+async function* withOutside(files: Files, { services, signal }: Scene): AsyncGenerator<RunnerEvent, Files, void> {
+  const outside = services.outside ? yield* services.outside.forTurn(signal) : [];
+  return { ...files, tools: new Map([...files.tools, ...outside.map((tool) => [tool.name, tool] as const)]) };
 }
 
 function toolCallOf(name: string, args: Record<string, unknown>, { tools, workspace }: Files, scene: Scene): Call {

@@ -39,6 +39,11 @@ export function unknownCommand(name: string): string {
   return `I do not know the command \`/${name.slice(0, 40)}\`. \`/help\` shows which there are.`;
 }
 
+/** What is told to whoever asks for a tool that is not there. */
+export function unknownTool(name: string, known: readonly string[]): string {
+  return `There is no tool \`${name.slice(0, 64)}\`. These are there: ${known.map((one) => `\`${one}\``).join(', ')}.`;
+}
+
 /** How to connect a model; names the models that are there already. */
 export function modelHelp(info: ServerInfo, models: readonly ModelInfo[]): string {
   const found = models.filter(({ source }) => source !== 'builtin');
@@ -70,6 +75,7 @@ const SOURCES: Record<ModelInfo['source'], string> = {
   builtin: 'built in',
   configured: 'from config.yaml',
   discovered: 'found on this machine',
+  path: 'an agent found on PATH',
 };
 
 /** What this server is. */

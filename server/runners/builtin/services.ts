@@ -2,6 +2,7 @@
  * What the built-in agent needs from the server, and nothing more. Owns nothing; the composition root gives it.
  */
 import type { Message, MessageRole } from '../../core/terms.ts';
+import type { McpServers } from '../../mcp/mcp-servers.ts';
 import type { ToolDefinition } from '../../workspace/tool.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
 import type { Approvals } from '../approvals.ts';
@@ -29,6 +30,8 @@ export interface ServerInfo {
 export interface BuiltinServices {
   /** The tools that every runner has. */
   tools: readonly ToolDefinition[];
+  /** What has further tools. */
+  outside?: Pick<McpServers, 'forTurn'>;
   /** Decides on what writes or runs. */
   approvals: Approvals;
   /** Opens a session's workspace by its absolute path. */

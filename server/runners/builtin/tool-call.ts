@@ -37,7 +37,7 @@ function wordsAbout(
   if (is_error && touchesFiles && workspace === null) {
     return 'This chat has no workspace, so there are no files to work with. Choose a folder in its settings.';
   }
-  return effect === 'run' || (effect === 'read' && !is_error) ? shown(result) : result;
+  return effect === 'run' || effect === 'call' || (effect === 'read' && !is_error) ? shown(result) : result;
 }
 
 function shown(result: string): string {

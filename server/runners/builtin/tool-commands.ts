@@ -2,6 +2,7 @@
  * The commands of the built-in agent that use the tools which write, run and ask, so that all of it can be tried without
  * a model. Pure: a command becomes the arguments of a tool, or a sentence about how it is used.
  */
+import { readCallArguments } from '../model/call-arguments.ts';
 
 export type ToolCommand =
   | { tool: string; args: Record<string, unknown> }
@@ -15,6 +16,7 @@ export const TOOL_COMMANDS: readonly { usage: string; gives: string }[] = [
   { usage: '/run <command>', gives: 'what the command puts out' },
   { usage: '/todo <step>; <step>', gives: 'a to-do list' },
   { usage: '/ask <question> | <choice> | <choice>', gives: 'a question to you' },
+  { usage: '/tool <name> <arguments as JSON>', gives: 'what any tool gives, also those of MCP servers' },
 ];
 
 /** Understands a command; null when it is none of these. */
@@ -44,6 +46,11 @@ export function readToolCommand(name: string, rest: string): ToolCommand | null 
     }
     case 'ask':
       return { tool: 'clarify', args: { questions: rest === '' ? SAMPLE_QUESTIONS : [questionOf(rest)] } };
+    case 'tool': {
+      const match = /^(\S+)\s*([\s\S]*)$/.exec(rest);
+      const args = match && readCallArguments(match[2]);
+      return match && isObject(args) ? { tool: match[1]!, args } : usage(name);
+    }
     default:
       return null;
   }
@@ -65,3 +72,6 @@ function usage(name: string): ToolCommand {
 }
 
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/, '$1');
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -156,7 +156,7 @@ function addAssistant(
 }
 
 /** What the model itself wrote: a marker and the sentence of a failure were written by us. */
-function textOf(row: Message): string {
+export function textOf(row: Message): string {
   if (isMarker(row) || (row.status === 'error' && row.error?.code === 'interrupted')) return '';
   return row.error && row.content === row.error.message ? '' : row.content;
 }

@@ -4,6 +4,7 @@
  *
  * A step that fails ends the turn, unless asking again can help and would repeat nothing that was shown.
  */
+import type { McpServers } from '../../mcp/mcp-servers.ts';
 import type { ToolDefinition } from '../../workspace/tools.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
 import type { Approvals } from '../approvals.ts';
@@ -27,6 +28,8 @@ export interface ModelRunnerParts {
   providers: ProviderLookup;
   /** Sent with every request, whether or not the session has a workspace. */
   tools: readonly ToolDefinition[];
+  /** What gives a turn further tools. */
+  outside?: Pick<McpServers, 'forTurn'>;
   /** Decides whether a call may be made. */
   approvals: Approvals;
   /** Opens a session's workspace by its absolute path; null when it cannot be used. */
@@ -56,12 +59,6 @@ export interface ModelRunnerParts {
 export function createModelRunner(parts: ModelRunnerParts): Runner {
   const models = createChatModels(parts.fetch ?? ((input, init) => fetch(input, init)));
   const imageMemory = createImageMemory();
-  const providerTools: ProviderTool[] = parts.tools.map(({ name, description, parameters }) => ({
-    type: 'function',
-    name,
-    description,
-    inputSchema: parameters,
-  }));
 
   async function* ask(request: StepRequest, signal: AbortSignal): AsyncGenerator<RunnerEvent, StepResult, void> {
     const policy = { maxRetries: parts.maxRetries, longestWaitS: parts.stallTimeoutS };
@@ -98,9 +95,11 @@ export function createModelRunner(parts: ModelRunnerParts): Runner {
     const id = parseModelId(turn.model);
     const provider = id && parts.providers.find(id.provider, id.model);
     if (!id || !provider) return unknownModel(turn.model);
+    const tools = [...parts.tools, ...(parts.outside ? yield* parts.outside.forTurn(signal) : [])];
+    const providerTools = tools.map(forProvider);
     const context: FailureContext = { provider, model: id.model, stallTimeoutS: parts.stallTimeoutS };
     const bench: ToolBench = {
-      tools: parts.tools,
+      tools,
       approvals: parts.approvals,
       turn,
       workspace: turn.workspace === null ? null : await parts.openWorkspace(turn.workspace),
@@ -202,6 +201,13 @@ const modelKey = (provider: ProviderConfig, model: string): string => formatMode
 const withoutImagesStatus = (model: string): RunnerEvent => ({
   type: 'status',
   payload: { kind: 'images', text: `${model} refused the request with its images: it is asked again without them.` },
+});
+
+const forProvider = ({ name, description, parameters }: ToolDefinition): ProviderTool => ({
+  type: 'function',
+  name,
+  description,
+  inputSchema: parameters,
 });
 
 const lastStepStatus = (maxSteps: number): RunnerEvent => ({

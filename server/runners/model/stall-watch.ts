@@ -2,6 +2,7 @@
  * The watchdog of one request: gives it up when nothing came for too long, and stops it when the turn is interrupted.
  * Owns one timer and one listener; `release` frees both.
  */
+import { timerMs } from '../../core/timer-ms.ts';
 
 export interface StallWatch {
   /** For the request. Aborted without a reason: with one, the SDK turns an abort into an error of the provider. */
@@ -17,9 +18,6 @@ export interface StallWatch {
   /** Ends the watch; stops the request if it still runs. */
   release(): void;
 }
-
-/** A timer of the system that is set for longer fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Starts a watch.
@@ -40,8 +38,7 @@ export function createStallWatch(turn: AbortSignal, timeoutS: number): StallWatc
     listener?.();
   };
   const onAbort = (): void => stop('aborted');
-  const timeoutMs = Math.min(timeoutS * 1000, LONGEST_TIMER_MS);
-  const timer = setTimeout(() => (isWaiting ? stop('stalled') : timer.refresh()), timeoutMs);
+  const timer = setTimeout(() => (isWaiting ? stop('stalled') : timer.refresh()), timerMs(timeoutS));
 
   turn.addEventListener('abort', onAbort, { once: true });
   if (turn.aborted) onAbort();

@@ -1,0 +1,88 @@
+/**
+ * Which model and folder a conversation has: the pickers in the bar of the message box, and what is chosen for a
+ * conversation that does not exist yet.
+ */
+import { createRecentFolders, folderGroups, folderName } from './folder-choice.js';
+import { meantModel, modelGroups, modelName } from './model-choice.js';
+import { createPicker } from './picker.js';
+
+/**
+ * @param settings `model` is the one for new conversations, or null
+ * @param actions `known(session)` (the server has changed it), `refreshModels()`
+ * @returns `pickers`, `next()`, `chooseModel(words)`, `render(state)`, `openModel()`
+ */
+export function createChoices({ api, store, settings, actions }) {
+  const recent = createRecentFolders();
+  /** For a conversation that does not exist yet; `undefined` where nothing was chosen. */
+  const chosen = { model: undefined, workspace: undefined };
+
+  const modelOf = ({ open }) =>
+    open === null ? (chosen.model ?? settings.get().model) : (open.session?.model ?? null);
+  const folderOf = ({ open }) => (open === null ? (chosen.workspace ?? null) : (open.session?.workspace ?? null));
+
+  /** @returns null, or a sentence when it was refused */
+  async function choose(field, value) {
+    const { open } = store.get();
+    if (open === null) {
+      chosen[field] = value;
+      render(store.get());
+      return null;
+    }
+    try {
+      const { session } = await api.patch(`api/sessions/${open.sessionId}`, { [field]: value });
+      actions.known(session);
+      return null;
+    } catch (failure) {
+      return failure.message;
+    }
+  }
+
+  const model = createPicker({
+    name: 'model',
+    symbol: 'spark',
+    label: 'Model',
+    placeholder: 'Search models',
+    groups: (query) => modelGroups(store.get().models, modelOf(store.get()), query),
+    onPick: ({ id }) => choose('model', id === store.get().models.default ? null : id),
+    onOpen: actions.refreshModels,
+  });
+  const folder = createPicker({
+    name: 'folder',
+    symbol: 'folder',
+    label: 'Folder that the agent works in',
+    placeholder: 'Type the path of a folder on the server',
+    groups: (query) => folderGroups(folderOf(store.get()), recent.all(store.get().list.sessions), query),
+    async onPick({ path }) {
+      const refused = await choose('workspace', path);
+      if (!refused && path !== null) recent.used(path);
+      return refused;
+    },
+  });
+
+  let shown = null;
+  function render(state) {
+    const { models } = state;
+    const [modelId, path] = [modelOf(state), folderOf(state)];
+    if (models !== shown) {
+      shown = models;
+      model.refresh();
+    }
+    model.value(modelName(models, modelId), modelId ?? models?.default ?? '');
+    folder.value(path === null ? 'No folder' : folderName(path), path ?? 'none');
+    folder.button.classList.toggle('unset', path === null);
+  }
+
+  return {
+    pickers: [model, folder],
+    render,
+    openModel: model.open,
+    modelOf,
+    /** What the next new conversation is made with. */
+    next: () => ({ model: modelOf({ open: null }), workspace: folderOf({ open: null }) }),
+    /** Takes a model by its id, or by words of its name. Resolves with a sentence when it was not taken, else null. */
+    async chooseModel(words) {
+      const id = meantModel(store.get().models, words);
+      return id === null ? `There is no model like “${words}”.` : choose('model', id);
+    },
+  };
+}

@@ -1,0 +1,135 @@
+/**
+ * Notifications of the system: a turn has ended or needs an answer while the page is out of sight. Nothing is asked for
+ * without a click, and the question whether to ask is put once.
+ *
+ * Of several hidden pages one stays connected to hear of it, by a lock; the others rest.
+ */
+import { h } from './dom.js';
+import { titleOf } from './session-lines.js';
+
+const WORDS = { ended: 'The turn has ended.', request: 'The agent waits for your answer.' };
+
+const isPossible = () => 'Notification' in window && window.isSecureContext;
+const isAtWork = ({ status }) => status === 'running' || status === 'queued';
+const isHidden = () => document.visibilityState === 'hidden';
+
+/**
+ * @param root where the question is put
+ * @param settings `notifications` is `ask` until the person has decided
+ * @param actions `open(sessionId)`, `sessions()` (the list), `wake()` (this page is to listen while it is hidden)
+ * @returns `changed(payload)` (of `sessions.changed`), `listed(sessions)`, `turnOn()`, `listensHidden()`
+ */
+export function createNotifications({ root, settings, actions }) {
+  /** Conversations that were at work when the page went out of sight. */
+  let left = [];
+  /** Lets the lock go; null while it is not held. */
+  let release = null;
+  let waiting = null;
+
+  const isOn = () => isPossible() && settings.get().notifications === 'on' && Notification.permission === 'granted';
+
+  function show({ session_id: id, session }, reason) {
+    try {
+      const shown = new Notification(titleOf(session), {
+        body: WORDS[reason],
+        tag: `turnkeep:${id}`,
+        icon: 'favicon.svg',
+      });
+      shown.onclick = () => {
+        window.focus();
+        actions.open(id);
+        shown.close();
+      };
+    } catch {
+      // Some browsers show notifications of installed pages only.
+      settings.set({ notifications: 'off' });
+    }
+  }
+
+  function listen() {
+    if (!isOn() || !navigator.locks || waiting) return;
+    waiting = new AbortController();
+    const held = () => {
+      actions.wake();
+      return new Promise((resolve) => {
+        release = resolve;
+      });
+    };
+    navigator.locks.request(`turnkeep:${location.pathname}:listener`, { signal: waiting.signal }, held).catch(() => {});
+  }
+
+  function rest() {
+    waiting?.abort();
+    waiting = null;
+    release?.();
+    release = null;
+  }
+
+  document.addEventListener('visibilitychange', () => {
+    if (isHidden()) {
+      left = actions
+        .sessions()
+        .filter(isAtWork)
+        .map(({ session_id: id }) => id);
+      return listen();
+    }
+    rest();
+  });
+
+  const mayAsk = () => isPossible() && settings.get().notifications === 'ask' && Notification.permission === 'default';
+
+  /** Resolves with a sentence when it is not possible, else null. */
+  async function turnOn() {
+    if (!isPossible()) return 'This browser shows notifications only for pages with https or on this machine.';
+    const permission = await Notification.requestPermission();
+    if (permission !== 'granted') return 'The browser does not allow notifications for this page.';
+    settings.set({ notifications: 'on' });
+    return null;
+  }
+
+  function ask() {
+    const card = h(
+      'p.notice.ask',
+      {},
+      'Something happened while you were away. Be notified next time?',
+      h(
+        'span.notice-actions',
+        {},
+        h(
+          'button.primary',
+          {
+            type: 'button',
+            onclick: async () => {
+              card.remove();
+              if ((await turnOn()) !== null) settings.set({ notifications: 'off' });
+            },
+          },
+          'Notify me',
+        ),
+        h('button', { type: 'button', onclick: () => card.remove() }, 'No'),
+      ),
+    );
+    // Put once: whatever the answer, also none, it is not put again.
+    settings.set({ notifications: 'off' });
+    root.append(card);
+  }
+
+  return {
+    turnOn,
+    /** The list as it is now: what ended while nobody looked is worth the question. */
+    listed(sessions) {
+      if (left.length === 0 || isHidden()) return;
+      const ended = sessions.some((one) => left.includes(one.session_id) && !isAtWork(one));
+      if (!ended) return;
+      left = [];
+      if (mayAsk()) ask();
+    },
+    listensHidden: () => release !== null,
+    changed(payload) {
+      if (!isHidden() || !payload.session) return;
+      const isRequest = payload.session.status === 'waiting' && payload.reason === 'request';
+      if (payload.reason !== 'ended' && !isRequest) return;
+      if (isOn()) show(payload, isRequest ? 'request' : 'ended');
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** A list of options in groups, chosen with the keys of a field that keeps the focus, or with a pointer. */
+import { h, icon } from './dom.js';
+
+/**
+ * @param id of the list; its options have ids that begin with it
+ * @param field has the focus: it is told which option is active
+ * @param onPick gets the option
+ * @returns `element`, `show(groups)`, `key(event)` (whether the key was for the list), `pickActive()`, `count()`
+ */
+export function createOptions({ id, label, field, onPick }) {
+  const element = h('div.options', { id, role: 'listbox', 'aria-label': label });
+  let entries = [];
+  let active = -1;
+  field.setAttribute('aria-controls', id);
+  field.setAttribute('aria-autocomplete', 'list');
+
+  function activate(index) {
+    entries[active]?.element.classList.remove('active');
+    active = index;
+    const entry = entries[active];
+    if (!entry) {
+      field.removeAttribute('aria-activedescendant');
+      return;
+    }
+    entry.element.classList.add('active');
+    entry.element.scrollIntoView({ block: 'nearest' });
+    field.setAttribute('aria-activedescendant', entry.element.id);
+  }
+
+  const step = (by) => {
+    if (entries.length > 0) activate((active + by + entries.length) % entries.length);
+  };
+
+  function optionElement(option) {
+    const index = option.disabled ? null : entries.length;
+    const made = h(
+      'div.option',
+      {
+        role: 'option',
+        id: `${id}-${index ?? `off-${element.childElementCount}-${Math.random().toString(36).slice(2)}`}`,
+        'aria-selected': String(option.current ?? false),
+        'aria-disabled': option.disabled ? 'true' : null,
+        title: option.title ?? null,
+        // The field keeps the focus.
+        onpointerdown: (event) => event.preventDefault(),
+        onclick: () => !option.disabled && onPick(option),
+      },
+      h('span.option-label', { dir: 'auto' }, option.label),
+      option.detail ? h('span.option-detail', {}, option.detail) : null,
+      option.current ? icon('check') : null,
+    );
+    if (index !== null) entries.push({ element: made, option });
+    return made;
+  }
+
+  return {
+    element,
+    /** @param groups `[{label?, options: [{label, detail?, current?, disabled?, title?, …}]}]` */
+    show(groups) {
+      entries = [];
+      active = -1;
+      element.replaceChildren();
+      for (const { label: name, options } of groups) {
+        if (options.length === 0) continue;
+        const made = options.map(optionElement);
+        if (name === undefined) element.append(...made);
+        else
+          element.append(
+            h(
+              'div.option-group',
+              { role: 'group', 'aria-label': name },
+              h('div.option-head', { role: 'presentation' }, name),
+              ...made,
+            ),
+          );
+      }
+      const current = entries.findIndex(({ option }) => option.current);
+      activate(current < 0 ? Math.min(0, entries.length - 1) : current);
+    },
+    key(event) {
+      if (event.key === 'ArrowDown') step(1);
+      else if (event.key === 'ArrowUp') step(-1);
+      else return false;
+      event.preventDefault();
+      return true;
+    },
+    pickActive() {
+      const entry = entries[active];
+      if (entry) onPick(entry.option);
+      return Boolean(entry);
+    },
+    count: () => entries.length,
+  };
+}

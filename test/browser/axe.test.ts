@@ -1,0 +1,90 @@
+/** No view of the page has a fault that axe can find. */
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { describe, expect, test } from 'vitest';
+import { browserMissing, type OpenPage } from '../support/browser.ts';
+import { createPageBench } from '../support/page-bench.ts';
+
+const bench = createPageBench();
+
+const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe finds, as lines to read. */
+async function faults(page: OpenPage): Promise<string[]> {
+  await page.evaluate(source);
+  return page.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => [id, html.slice(0, 160), any[0]?.message].join(' | '))))`);
+}
+
+const NARROW = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+const SCREENS = [
+  ['light', { colorScheme: 'light' }],
+  ['dark', { colorScheme: 'dark' }],
+  ['narrow', { colorScheme: 'light', ...NARROW }],
+] as const;
+
+const RICH = [
+  '# A heading',
+  'A [link](https://example.com), `code` and **bold** text.',
+  '| a | b |\n|---|--:|\n| 1 | 2 |',
+  '- [x] done\n- [ ] open',
+  '```js\nconst answer = 42; // why\n```',
+  '> quoted',
+].join('\n\n');
+
+/** A conversation with everything that can be in one, whose last turn asks. */
+async function everything(): Promise<string> {
+  const id = await bench.session({ title: 'everything' });
+  await bench.answered(id, 'show all', RICH);
+  await bench.server().prompt(id, 'and now');
+  const turn = await bench.turn(id, 1);
+  const call = { tool_id: 't1', name: 'edit_file', args: { path: 'a.txt' }, preview: 'a.txt' };
+  const diff = '--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n';
+  turn.say({ type: 'message.start', payload: {} }, { type: 'reasoning.delta', payload: { text: 'Let me see.' } });
+  turn.say({ type: 'tool.start', payload: call });
+  const result = { tool_id: 't1', name: 'edit_file', result: 'Changed.', is_error: false, duration_s: 0.1, diff };
+  turn.say({ type: 'tool.complete', payload: result });
+  turn.say({ type: 'todo.updated', payload: { todos: [{ content: 'one', status: 'completed' }] } });
+  const choices: ('once' | 'session' | 'deny')[] = ['once', 'session', 'deny'];
+  const ask = { kind: 'approval', tool_name: 'terminal', command: 'rm x', description: 'Removes x.', choices } as const;
+  turn.turn.ask({ ...ask, choices }).catch(() => {});
+  await bench.server().prompt(id, 'what waits');
+  return id;
+}
+
+describe.skipIf(browserMissing !== '')(`axe ${browserMissing}`, () => {
+  for (const [name, options] of SCREENS) {
+    test(`[UI39] axe finds no fault on any view, ${name}`, async () => {
+      const id = await everything();
+      const page = await bench.open(id, options);
+      await page.locator('.request').waitFor();
+      for (const summary of await page.locator('.card > summary').all()) await summary.click();
+      const box = page.getByLabel('Message', { exact: true });
+      const found: Record<string, string[]> = { conversation: await faults(page) };
+      await box.fill('/');
+      found.commands = await faults(page);
+      await box.fill('');
+      await page.locator('.picker-model').click();
+      found.models = await faults(page);
+      await page.keyboard.press('Escape');
+      await page.locator('.picker-folder').click();
+      found.folders = await faults(page);
+      await page.keyboard.press('Escape');
+      if (name === 'narrow') await page.getByRole('button', { name: 'Conversations' }).click();
+      found.list = await faults(page);
+      await page.getByRole('button', { name: 'Settings' }).click();
+      found.settings = await faults(page);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Keys and commands' }).click();
+      found.keys = await faults(page);
+      await page.keyboard.press('Escape');
+      await page.goto(`${bench.server().url}/#/`);
+      await page.locator('.welcome').waitFor();
+      found.welcome = await faults(page);
+      await page.goto(`${bench.server().url}/#/s/never_was`);
+      await page.getByText('There is no conversation here.').waitFor();
+      found.missing = await faults(page);
+      expect(found).toEqual(Object.fromEntries(Object.keys(found).map((view) => [view, []])));
+    });
+  }
+});

@@ -1,0 +1,162 @@
+/** A conversation of ten thousand messages: opens at its end, goes anywhere, and never moves under a reader's eyes. */
+import { describe, expect, test } from 'vitest';
+import { browserMissing, type OpenPage } from '../support/browser.ts';
+import { createPageBench, isStored } from '../support/page-bench.ts';
+import { until } from '../support/until.ts';
+
+const bench = createPageBench();
+const ROWS = 10_000;
+
+const runOf = (turn: number) => turn.toString(16).padStart(32, '0');
+
+/** A session of ten thousand messages, 5,000 questions with an answer each. @returns its id */
+async function longSession(): Promise<string> {
+  const messages = Array.from({ length: ROWS }, (_, at) => {
+    const turn = at >> 1;
+    const isPrompt = at % 2 === 0;
+    const content = isPrompt
+      ? `question ${turn}`
+      : `answer ${turn}: ${'some **words** and `code` '.repeat(1 + (turn % 9))}${turn % 5 === 0 ? '\n\n- a\n- b\n- c' : ''}`;
+    const role = isPrompt ? 'user' : 'assistant';
+    return { id: `${runOf(turn)}.${at % 2}`, role, content, timestamp: 1_700_000_000 + at, run_id: runOf(turn) };
+  });
+  const document = { format: 'turnkeep.session', version: 1, session: { title: 'long one' }, messages };
+  const answer = await bench.server().call('POST', '/api/sessions/import', document);
+  expect(answer.status).toBe(201);
+  return answer.json.session.session_id;
+}
+
+const rowsOn = (page: OpenPage) => page.locator('.turns > .turn').count();
+/** The text of the first and last message in the document. */
+const edges = (page: OpenPage): Promise<[string, string]> =>
+  page.evaluate(`(() => {
+    const all = [...document.querySelectorAll('.turns > .turn :is(.bubble-text, .markdown)')].map((one) => one.textContent);
+    return [all[0], all.at(-1)];
+  })()`);
+const question = (page: OpenPage, turn: number) => page.getByText(`question ${turn}`, { exact: true });
+
+/** Watches one message: how far it moved on the screen beyond what was scrolled, at most, in pixels. */
+const WATCH = `(text) => {
+  const scroll = document.querySelector('#scroll');
+  const node = [...document.querySelectorAll('.bubble-text')].find((one) => one.textContent === text);
+  const top = node.getBoundingClientRect().top;
+  return { top };
+}`;
+
+/** Scrolls to the first row that is there, as somebody who reads backwards does. */
+async function scrollBack(page: OpenPage): Promise<void> {
+  await page.locator('#scroll').hover();
+  await page.mouse.wheel(0, -30_000);
+}
+
+describe.skipIf(browserMissing !== '')(`a long conversation ${browserMissing}`, () => {
+  test('[UI20] it opens at its end, brings earlier messages as they are scrolled to, and what is read stays in place', async () => {
+    const id = await longSession();
+    const page = await bench.open(id);
+    await question(page, 4999).waitFor();
+    expect(await rowsOn(page)).toBeLessThan(100);
+    const isAtEnd = `(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`;
+    expect(await page.evaluate(isAtEnd)).toBe(true);
+
+    // What stands on the screen when a page of earlier messages comes stays where it is.
+    const first = (await edges(page))[0];
+    await page.route('**/messages?*before=*', async (route) => {
+      await until('it is let through', () => through);
+      await route.continue();
+    });
+    let through = false;
+    await scrollBack(page);
+    await until('the beginning is in sight', () => page.evaluate(`document.querySelector('#scroll').scrollTop < 5`));
+    const top = () => page.evaluate(`(${WATCH})(${JSON.stringify(first)}).top`) as Promise<number>;
+    const before = await top();
+    through = true;
+    await until('earlier ones are there', async () => (await edges(page))[0] !== first);
+    await page.unroute('**/messages?*before=*');
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    expect(Math.abs((await top()) - before)).toBeLessThan(3);
+
+    // Far back, only a piece is in the document; the end is one click away.
+    for (let at = 0; at < 40 && (await page.locator('.turns.past').count()) === 0; at += 1) {
+      const [now] = await edges(page);
+      await scrollBack(page);
+      await until('more is there', async () => (await edges(page))[0] !== now);
+    }
+    expect(await page.locator('.turns.past').count()).toBe(1);
+    expect(await rowsOn(page)).toBeLessThanOrEqual(800);
+    await page.getByRole('button', { name: 'Latest' }).click();
+    await question(page, 4999).waitFor();
+    await until('it is at the end', () => page.evaluate(isAtEnd));
+    expect(page.problems).toEqual([]);
+  });
+
+  test('[UI20] a message is opened by its address, marked, and read from there in both directions', async () => {
+    const id = await longSession();
+    const page = await bench.open(`${id}/${encodeURIComponent(`${runOf(2500)}.0`)}`);
+    const marked = page.locator('.marked');
+    await until('it is marked', async () => ((await marked.textContent()) ?? '').includes('question 2500'));
+    const inSight = () =>
+      page.evaluate(`(() => {
+        const { top, bottom } = document.querySelector('.marked').getBoundingClientRect();
+        return top >= 0 && bottom <= innerHeight;
+      })()`);
+    await until('it is in sight', inSight);
+    expect(await rowsOn(page)).toBeLessThan(200);
+    await scrollBack(page);
+    await until('earlier ones are there', async () => Number((await edges(page))[0].match(/\d+/)![0]) < 2478);
+    for (const wanted of [2530, 2560]) {
+      await page.mouse.wheel(0, 60_000);
+      await until('later ones are there', async () => Number((await edges(page))[1].match(/\d+/)![0]) > wanted);
+    }
+    // Nothing twice, nothing left out.
+    const questions = await page.locator('.bubble-text').allTextContents();
+    const numbers = questions.map((text) => Number(text.match(/\d+/)![0]));
+    expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! + at));
+  });
+
+  test('[UI20] the last message and the very first are opened by their addresses, and one that is gone is said to be', async () => {
+    const id = await longSession();
+    const page = await bench.open(`${id}/${runOf(0)}.0`);
+    await until('the first is marked', async () =>
+      ((await page.locator('.marked').textContent()) ?? '').includes('question 0'),
+    );
+    expect(await page.getByRole('button', { name: 'Show earlier messages' }).count()).toBe(0);
+    await page.evaluate(`location.hash = '#/s/${id}/${runOf(4999)}.1'`);
+    await until('the last is marked', async () =>
+      ((await page.locator('.marked').textContent()) ?? '').includes('answer 4999'),
+    );
+    await page.evaluate(`location.hash = '#/s/${id}/${runOf(9999)}.1'`);
+    await page.getByText('This message is no longer in the conversation.').waitFor();
+  });
+
+  test('[UI20] who reads far back is not moved by a turn that runs, and finds its answer at the end', async () => {
+    const id = await longSession();
+    const page = await bench.open(`${id}/${runOf(3000)}.0`);
+    await page.locator('.marked').waitFor();
+    await page.evaluate('new Promise((done) => setTimeout(done, 50))');
+    const place = () => page.locator('.marked').evaluate((node) => Math.round(node.getBoundingClientRect().top));
+    const before = await place();
+    await bench.server().prompt(id, 'one more');
+    const turn = await bench.turn(id);
+    for (let at = 0; at < 50; at += 1) turn.text(`piece ${at}\n\n`);
+    turn.complete();
+    await until('it is stored', async () => (await bench.server().messages(id)).length === ROWS + 2);
+    await isStored(page);
+    expect(await place()).toBe(before);
+    await page.getByRole('button', { name: 'Latest' }).click();
+    await page.getByText('piece 49').waitFor();
+  });
+
+  test('[UI20] earlier messages that could not be loaded are asked for again by the person', async () => {
+    const id = await longSession();
+    const page = await bench.open(id);
+    await question(page, 4999).waitFor();
+    await page.route('**/messages?*before=*', (route) => route.abort());
+    await scrollBack(page);
+    const again = page.getByRole('button', { name: 'Earlier messages could not be loaded. Try again' });
+    await again.waitFor();
+    await page.unroute('**/messages?*before=*');
+    const [first] = await edges(page);
+    await again.click();
+    await until('they are there', async () => (await edges(page))[0] !== first);
+  });
+});

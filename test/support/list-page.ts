@@ -1,0 +1,43 @@
+/** The list of conversations as a person handles it: for tests of the page. */
+import type { Locator } from 'playwright-core';
+import type { OpenPage } from './browser.ts';
+import { until } from './until.ts';
+
+/** Waits until the page has a stream. */
+export const isLive = (page: OpenPage) => page.locator('.connection[data-state="live"]').waitFor();
+
+/** The line of a conversation. */
+export const line = (page: OpenPage, title: string): Locator =>
+  page.locator('.session').filter({ has: page.locator('.session-title', { hasText: new RegExp(`^${title}$`) }) });
+
+/** Titles in the list, in their order. */
+export const titles = (page: OpenPage) => page.locator('.session .session-title').allInnerTexts();
+
+/** Opens the menu of a conversation by its button and chooses. */
+export async function choose(page: OpenPage, title: string, ...names: string[]): Promise<void> {
+  await line(page, title).hover();
+  await line(page, title).getByRole('button', { name: 'What to do' }).click();
+  for (const name of names) await item(page, name).click();
+}
+
+/** What a menu offers, by its name. */
+export const item = (page: OpenPage, name: string): Locator =>
+  page.getByRole('menu').locator('[role^="menuitem"]', { hasText: new RegExp(`^${name}`) });
+
+/** Chooses what the list shows, and the like. */
+export async function chooseView(page: OpenPage, name: string): Promise<void> {
+  await page.locator('.view').click();
+  await item(page, name).click();
+}
+
+/** Types into the search and waits until the list shows what was found. */
+export async function search(page: OpenPage, q: string): Promise<void> {
+  await page.getByLabel('Search conversations').fill(q);
+}
+
+/** Waits until the list has exactly these titles, in this order. */
+export const lists = (page: OpenPage, ...expected: string[]) =>
+  until(`the list is ${expected.join(', ')}`, async () => (await titles(page)).join('\n') === expected.join('\n'));
+
+/** What the focused element says. */
+export const focused = async (page: OpenPage) => (await page.locator(':focus').textContent()) ?? '';

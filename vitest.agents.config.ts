@@ -1,0 +1,17 @@
+// The suite of `npm run test:agents`: real agents, installed from the npm registry, against the fake provider. One after the
+// other, for each of them is a large program.
+
+import { defineConfig } from 'vitest/config';
+import short from './vitest.config.ts';
+
+export default defineConfig({
+  test: {
+    ...short.test,
+    include: ['test/agents/**/*.test.ts'],
+    exclude: [],
+    globalSetup: ['test/support/compile-children.ts', 'test/agents/install.ts'],
+    maxWorkers: 1,
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
+  },
+});
