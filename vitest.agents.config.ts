@@ -11,7 +11,7 @@ export default defineConfig({
     exclude: [],
     globalSetup: ['test/support/compile-children.ts', 'test/agents/install.ts'],
     maxWorkers: 1,
-    testTimeout: 90_000,
+    testTimeout: 200_000,
     hookTimeout: 90_000,
   },
 });

@@ -36,6 +36,8 @@ const TABLES = [
   'context_summaries',
   'agent_sessions',
   'agent_offers',
+  'logins',
+  'api_tokens',
 ];
 
 /**

@@ -233,4 +233,36 @@ export const importedSessions = sqliteTable(
   ],
 );
 
+/** Logins of browsers: the cookie that each got is kept as its digest only. */
+export const logins = sqliteTable(
+  'logins',
+  {
+    loginId: text('login_id').primaryKey(),
+    /** SHA-256 of the cookie's value, hexadecimal. */
+    secretHash: text('secret_hash').notNull().unique(),
+    /** What it was got with: `password`, `env:<digest of TURNKEEP_TOKEN>` or `token:<id>`; it ends with that. */
+    basis: text('basis').notNull(),
+    scope: text('scope').notNull(),
+    address: text('address').notNull(),
+    /** What the browser calls itself. */
+    agent: text('agent').notNull(),
+    createdAt: real('created_at').notNull(),
+    seenAt: real('seen_at').notNull(),
+    expiresAt: real('expires_at').notNull(),
+  },
+  (table) => [index('logins_by_address').on(table.address)],
+);
+
+/** Tokens for programs, kept as their digests only. */
+export const apiTokens = sqliteTable('api_tokens', {
+  tokenId: text('token_id').primaryKey(),
+  name: text('name').notNull(),
+  /** SHA-256 of the token, hexadecimal. */
+  secretHash: text('secret_hash').notNull().unique(),
+  scope: text('scope').notNull(),
+  createdAt: real('created_at').notNull(),
+  usedAt: real('used_at'),
+  expiresAt: real('expires_at'),
+});
+
 export const stateMeta = sqliteTable('state_meta', { key: text('key').primaryKey(), value: text('value') });

@@ -4,6 +4,7 @@ import { createAdmissionStore } from './admission-store.ts';
 import { createChangeStore } from './change-store.ts';
 import type { StateDb } from './client.ts';
 import { createContextStore } from './context-store.ts';
+import { createCredentialStore } from './credential-store.ts';
 import { createEpochStore } from './epoch-store.ts';
 import { createLeaseStore } from './lease-store.ts';
 import { createMessageStore } from './message-store.ts';
@@ -23,6 +24,7 @@ export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
     changes: createChangeStore(state),
     epochs: createEpochStore(state),
     projects: createProjectStore(state),
+    credentials: createCredentialStore(state),
     dataVersion: () => state.dataVersion(),
     probe: () => state.read((db) => void db.get(sql`SELECT 1`)),
     close: () => state.close(),

@@ -5,7 +5,16 @@
  */
 import type { LeaseOwner } from '../server/core/lease-rules.ts';
 import type { RawRow } from '../server/core/reconcile/row.ts';
-import type { Admission, Message, Mode, Outcome, ProcessIdentity, TurnError, Usage } from '../server/core/terms.ts';
+import type {
+  Admission,
+  Message,
+  Mode,
+  Outcome,
+  ProcessIdentity,
+  Scope,
+  TurnError,
+  Usage,
+} from '../server/core/terms.ts';
 
 /** `{ kind: 'a' } | { kind: 'b' }` for `'a' | 'b'`. */
 export type Kind<K extends string> = K extends string ? { kind: K } : never;
@@ -449,6 +458,61 @@ export interface ProjectStore {
   remove(projectId: string, now: number): Promise<string[] | null>;
 }
 
+export interface Login {
+  login_id: string;
+  /** SHA-256 of the cookie's value, hexadecimal. */
+  secret_hash: string;
+  /** What it was got with: `password`, `env:<digest>` or `token:<id>`. */
+  basis: string;
+  scope: Scope;
+  address: string;
+  agent: string;
+  created_at: number;
+  seen_at: number;
+  expires_at: number;
+}
+
+export interface ApiToken {
+  token_id: string;
+  name: string;
+  secret_hash: string;
+  scope: Scope;
+  created_at: number;
+  used_at: number | null;
+  /** Null for one that lasts. */
+  expires_at: number | null;
+}
+
+/** Secrets that open the server: kept as digests, so that whoever reads the state DB can use none. */
+export interface CredentialStore {
+  /**
+   * The password's PHC string, whether there are tokens, and whether the home is guarded: it is from the first of them on,
+   * also when the last one is gone.
+   */
+  kept(): Promise<{ password: string | null; hasTokens: boolean; guarded: boolean }>;
+  /** Null takes it away, and the guard with it if there are no tokens. Ends all logins. */
+  setPassword(kept: string | null): Promise<void>;
+  addLogin(login: Login): Promise<void>;
+  /** The login of a cookie that has not expired. */
+  login(secretHash: string, now: number): Promise<Login | null>;
+  loginById(loginId: string, now: number): Promise<Login | null>;
+  /** Newest use first; those that have expired go. */
+  logins(now: number): Promise<Login[]>;
+  /** Whether an address has a login that has not expired. */
+  knowsAddress(address: string, now: number): Promise<boolean>;
+  seenLogin(loginId: string, now: number): Promise<void>;
+  endLogin(loginId: string): Promise<boolean>;
+  addToken(token: ApiToken): Promise<void>;
+  /** The token of a digest that has not expired. */
+  token(secretHash: string, now: number): Promise<ApiToken | null>;
+  tokenById(tokenId: string, now: number): Promise<ApiToken | null>;
+  /** Oldest first, expired ones too. */
+  tokens(): Promise<ApiToken[]>;
+  usedToken(tokenId: string, now: number): Promise<void>;
+  /** Ends the logins that were got with it, too. */
+  removeToken(tokenId: string): Promise<boolean>;
+}
+
 export interface Stores {
   sessions: SessionStore;
   messages: MessageStore;
@@ -459,6 +523,7 @@ export interface Stores {
   changes: ChangeStore;
   epochs: EpochStore;
   projects: ProjectStore;
+  credentials: CredentialStore;
   /** Grows whenever another connection changed the state DB: what was read before may be old. */
   dataVersion(): number;
   /** A cheap read that fails when the state DB does not answer. */

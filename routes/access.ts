@@ -4,7 +4,8 @@
  */
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Credentials } from '../server/auth/credentials.ts';
+import type { Credentials, Identity } from '../server/auth/credentials.ts';
+import type { Scope } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
 
 declare module 'fastify' {
@@ -17,6 +18,12 @@ declare module 'fastify' {
     queryToken?: boolean;
     /** A stream: a foreign page must not open it, although it is a GET. */
     stream?: boolean;
+    /** What its caller's credential must be good for: by default `read` for a GET, `prompt` for what changes something. */
+    scope?: Scope;
+  }
+  interface FastifyRequest {
+    /** Who asks; null on what is public, for a caller without a credential. */
+    identity: Identity | null;
   }
 }
 
@@ -27,10 +34,11 @@ export interface AccessParts {
   loopback: boolean;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
-  now(): number;
+  /** The header in which an authenticating proxy names who asks, in small letters; null for none. */
+  userHeader: string | null;
+  isTrustedPeer(address: string | undefined): boolean;
+  cookies: LoginCookies;
 }
-
-export const COOKIE_NAME = 'turnkeep_login';
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const LOOPBACK_NAMES = new Set(['localhost', '127.0.0.1', '::1']);
@@ -53,19 +61,42 @@ function readCookie(header: string | undefined, name: string): string | null {
   return null;
 }
 
-/** Whether a request bears the credential: in its header or in the cookie of a login. */
-export function isAuthorised(request: FastifyRequest, credentials: Credentials, now: number): boolean {
-  if (!credentials.required) return true;
-  const { token } = request.query as { token?: unknown };
-  if (request.routeOptions.config.queryToken && typeof token === 'string') return credentials.isToken(token);
-  const bearer = /^bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
-  if (bearer !== undefined) return credentials.isToken(bearer.trim());
-  const cookie = readCookie(request.headers.cookie, COOKIE_NAME);
-  return cookie !== null && credentials.isCookie(cookie, now);
+/**
+ * The cookie of a login. Over https its name binds it to this host and to https, which needs the path `/`; the base path is
+ * in the name instead, so that two servers under one host do not take each other's.
+ * Source: RFC 6265bis, section 4.1.3.2.
+ */
+export interface LoginCookies {
+  read(request: FastifyRequest): string | null;
+  /** The Set-Cookie that gives it, or with null takes it away. @param maxAge seconds */
+  write(request: FastifyRequest, value: string | null, maxAge: number): string;
 }
 
-export function registerAccess(app: FastifyInstance, parts: AccessParts): void {
-  const { credentials } = parts;
+export function createLoginCookies(basePath: string): LoginCookies {
+  const name = `turnkeep_login${basePath.replaceAll('/', '_')}`;
+  const nameFor = (request: FastifyRequest): string => (request.protocol === 'https' ? `__Host-${name}` : name);
+  return {
+    read: (request) => readCookie(request.headers.cookie, nameFor(request)),
+    write(request, value, maxAge) {
+      const secure = request.protocol === 'https';
+      const path = secure ? '/' : `${basePath}/`;
+      const attributes = `Path=${path}; Max-Age=${value === null ? 0 : maxAge}; HttpOnly; SameSite=Strict`;
+      return `${nameFor(request)}=${value ?? ''}; ${attributes}${secure ? '; Secure' : ''}`;
+    },
+  };
+}
+
+const RANK: Record<Scope, number> = { read: 0, prompt: 1, admin: 2 };
+
+/** Letters that a name from a proxy may have; it goes into logs and lists. */
+const USER = /^[\w.@+\- ]{1,128}$/;
+
+/** @returns `identify`, for what is public and wants to know all the same */
+export function registerAccess(
+  app: FastifyInstance,
+  parts: AccessParts,
+): { identify(request: FastifyRequest): Promise<Identity | null> } {
+  const { credentials, cookies, userHeader } = parts;
   // Written with a port or in capitals they mean the same; a bare IPv6 address is no host of a URL.
   const names = new Set([parts.host, ...parts.allowedHosts].map((name) => hostName(name) ?? name.toLowerCase()));
   const origins = new Set(parts.allowedOrigins.map((origin) => new URL(origin).origin));
@@ -92,8 +123,25 @@ export function registerAccess(app: FastifyInstance, parts: AccessParts): void {
     }
   };
 
+  /** Whoever gives a credential is judged by it alone: a wrong one is not made good by another. */
+  const identify = async (request: FastifyRequest): Promise<Identity | null> => {
+    const { token } = request.query as { token?: unknown };
+    const inQuery = request.routeOptions.config.queryToken && typeof token === 'string' ? token : undefined;
+    const bearer = /^bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    const given = inQuery ?? bearer?.trim();
+    if (given !== undefined) return (await credentials.ofToken(given)) ?? credentials.ofNobody();
+    const user = userHeader === null ? undefined : request.headers[userHeader];
+    // From anybody but the proxy it is a header like others.
+    if (typeof user === 'string' && USER.test(user) && parts.isTrustedPeer(request.socket.remoteAddress)) {
+      return { key: `proxy:${user}`, scope: 'admin' };
+    }
+    const cookie = cookies.read(request);
+    return (cookie === null ? null : await credentials.ofCookie(cookie)) ?? credentials.ofNobody();
+  };
+
+  app.decorateRequest('identity', null);
   app.addHook('onRequest', async (request: FastifyRequest, _reply: FastifyReply) => {
-    const { public: open = false, anyHost = false, stream = false } = request.routeOptions.config;
+    const { public: open = false, anyHost = false, stream = false, scope } = request.routeOptions.config;
     if (!anyHost && !acceptsHost(request.headers.host)) {
       throw new AppError(
         'forbidden_host',
@@ -106,6 +154,14 @@ export function registerAccess(app: FastifyInstance, parts: AccessParts): void {
         'A page of another origin may not do this. If it is yours, add it to server.allowed_origins in config.yaml.',
       );
     }
-    if (!open && !isAuthorised(request, credentials, parts.now())) throw new AppError('unauthorized');
+    if (open) return;
+    request.identity = await identify(request);
+    if (request.identity === null) throw new AppError('unauthorized');
+    const needed = scope ?? (SAFE.has(request.method) ? 'read' : 'prompt');
+    if (RANK[request.identity.scope] < RANK[needed]) {
+      throw new AppError('insufficient_scope', undefined, { needed, scope: request.identity.scope });
+    }
   });
+
+  return { identify };
 }

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import type { Standing } from '../server/auth/standing.ts';
 import { parseSessionCursor } from '../server/core/cursor.ts';
 import { isSessionId } from '../server/core/ids.ts';
 import { AppError } from '../server/errors.ts';
@@ -18,16 +19,24 @@ export interface EventRoutesParts {
   attach: Attach;
   registry: LiveRegistry;
   limits: SubscriberLimits;
+  standing: Standing;
   version: string;
   /** Names this start of the server: a reader that comes back sees whether it is another one. */
   start: string;
 }
 
+/** What a stream belongs to besides its session. */
+export type StreamParts = Pick<EventRoutesParts, 'registry' | 'limits' | 'standing'>;
+
+/** @throws AppError too_many_streams when the credential of a request has its share of streams already */
+export function assertRoom({ identity }: FastifyRequest, standing: Pick<Standing, 'hasRoom'>): void {
+  if (!standing.hasRoom(identity!.key)) throw new AppError('too_many_streams');
+}
+
 /** Turns a reply into a stream with a subscriber at its end. After this nothing else may be sent on the reply. */
 export function openSubscriber(
   reply: FastifyReply,
-  registry: LiveRegistry,
-  limits: SubscriberLimits,
+  { registry, limits, standing }: StreamParts,
   form: IdForm,
 ): Subscriber {
   const response = openSse(reply);
@@ -35,6 +44,7 @@ export function openSubscriber(
   response.on('close', () => subscriber.gone());
   response.on('error', () => subscriber.gone());
   registry.add(subscriber);
+  standing.hold(reply.request.identity!.key, subscriber);
   // A client may have left while its request was looked at: its close has passed already.
   if (response.destroyed) subscriber.gone();
   return subscriber;
@@ -77,20 +87,21 @@ function wantedSessions(texts: readonly string[]): Map<string, string | null> {
 const head = (reply: FastifyReply) => reply.headers(SSE_HEADERS).send();
 
 export const eventRoutes =
-  ({ sessions, attach, registry, limits, version, start }: EventRoutesParts): FastifyPluginAsyncTypebox =>
+  ({ sessions, attach, version, start, ...parts }: EventRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
     const one = {
       summary: 'Events of one session: what follows the cursor, or a snapshot; then live',
       params: SessionParams,
       querystring: Type.Object({ cursor: Type.Optional(Type.String()) }),
-      response: { 200: EventStream, ...refusals(400, 404, 423, 503) },
+      response: { 200: EventStream, ...refusals(400, 404, 423, 429, 503) },
     };
 
     app.get('/api/sessions/:id/events', { ...STREAM, schema: one }, async (request, reply) => {
       const sessionId = request.params.id;
       await sessions.assertStreamable(sessionId);
       const cursor = lastEventId(request) ?? request.query.cursor ?? null;
-      const subscriber = openSubscriber(reply, registry, limits, 'session');
+      assertRoom(request, parts.standing);
+      const subscriber = openSubscriber(reply, parts, 'session');
       await endOnError(app.log, subscriber, () => attach({ sessionId, subscriber, cursor }));
       return reply;
     });
@@ -107,7 +118,7 @@ export const eventRoutes =
     const many = {
       summary: 'Events of the session list and of any number of sessions (session=<id> or session=<id>@<cursor>)',
       querystring: Type.Object({ session: Type.Optional(Type.Array(Type.String(), { maxItems: 50 })) }),
-      response: { 200: EventStream, ...refusals(400, 503) },
+      response: { 200: EventStream, ...refusals(400, 429, 503) },
     };
 
     app.get('/api/events', { ...STREAM, schema: many }, async (request, reply) => {
@@ -117,8 +128,9 @@ export const eventRoutes =
         const { sessionId, cursor } = parseSessionCursor(last);
         if (cursor !== null && wanted.has(sessionId)) wanted.set(sessionId, cursor);
       }
-      const subscriber = openSubscriber(reply, registry, limits, 'many');
-      registry.addListReader(subscriber);
+      assertRoom(request, parts.standing);
+      const subscriber = openSubscriber(reply, parts, 'many');
+      parts.registry.addListReader(subscriber);
       const connected = { session_id: null, reason: 'connected', server: { version, start } };
       subscriber.offer([plainLiveEvent('sessions.changed', '', connected)]);
       await endOnError(app.log, subscriber, async () => {

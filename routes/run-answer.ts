@@ -3,18 +3,14 @@ import type { FastifyBaseLogger, FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { AppError } from '../server/errors.ts';
 import type { Attach } from '../server/live/attach.ts';
-import type { LiveRegistry } from '../server/live/registry.ts';
-import type { SubscriberLimits } from '../server/live/subscriber.ts';
 import type { AdmissionView } from '../server/sessions/admission-view.ts';
 import type { Prompts } from '../server/sessions/prompts.ts';
-import { endOnError, openSubscriber } from './events.ts';
+import { endOnError, openSubscriber, type StreamParts } from './events.ts';
 import { Admission, EventStream, Message, Nullable, RequestKey } from './schemas.ts';
 
-export interface RunAnswerParts {
+export interface RunAnswerParts extends StreamParts {
   prompts: Prompts;
   attach: Attach;
-  registry: LiveRegistry;
-  limits: SubscriberLimits;
 }
 
 /** How a caller wants to hear of its run. */
@@ -57,7 +53,7 @@ const accepted = (admission: AdmissionView) => ({
 });
 
 /** @returns what answers for an accepted prompt in the form that its caller asked for */
-export function createRunAnswer({ prompts, attach, registry, limits }: RunAnswerParts, log: FastifyBaseLogger) {
+export function createRunAnswer({ prompts, attach, ...parts }: RunAnswerParts, log: FastifyBaseLogger) {
   async function waitForEnd(admission: AdmissionView, reply: FastifyReply) {
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
@@ -75,7 +71,7 @@ export function createRunAnswer({ prompts, attach, registry, limits }: RunAnswer
 
   async function streamRun(admission: AdmissionView, reply: FastifyReply): Promise<void> {
     const { session_id: sessionId, run_id: runId, admission_id: admissionId } = admission;
-    const subscriber = openSubscriber(reply, registry, limits, 'session');
+    const subscriber = openSubscriber(reply, parts, 'session');
     const completion = () => prompts.completion(sessionId, admissionId);
     const only = { runId, admissionId };
     await endOnError(log, subscriber, () => attach({ sessionId, subscriber, cursor: null, only, completion }));

@@ -5,12 +5,13 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { Attachments } from '../server/attachments/attachments.ts';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
+import type { Standing } from '../server/auth/standing.ts';
 import { AppError } from '../server/errors.ts';
 import type { McpServers } from '../server/mcp/mcp-servers.ts';
 import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
-import { type AccessParts, registerAccess } from './access.ts';
+import { type AccessParts, createLoginCookies, registerAccess } from './access.ts';
 import { attachmentRoutes } from './attachments.ts';
 import { authRoutes } from './auth.ts';
 import { UPLOAD_ROUNDS, watchBodies } from './bodies.ts';
@@ -40,8 +41,9 @@ export interface ServerParts
     HealthParts,
     ForeignGuardParts {
   log: FastifyBaseLogger;
-  access: Omit<AccessParts, 'credentials' | 'now'>;
+  access: Omit<AccessParts, 'credentials' | 'cookies'>;
   credentials: Credentials;
+  standing: Standing;
   attempts: Attempts;
   attachments: Attachments;
   search: Search;
@@ -52,6 +54,7 @@ export interface ServerParts
     GatewayParts,
     | 'registry'
     | 'limits'
+    | 'standing'
     | 'frameBytes'
     | 'sessions'
     | 'prompts'
@@ -105,7 +108,8 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   acceptJsonOnly(app);
   // Before anything that may refuse: who is refused an upgrade is left without a connection.
   await registerGateway(app, parts.bodyBytes);
-  registerAccess(app, { ...parts.access, credentials: parts.credentials, now: parts.now });
+  const cookies = createLoginCookies(parts.basePath);
+  const { identify } = registerAccess(app, { ...parts.access, credentials: parts.credentials, cookies });
   app.addHook('onResponse', async (request, reply) => {
     const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';
     const fields = { method: request.method, route: request.routeOptions.url, status: reply.statusCode };
@@ -138,7 +142,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     async (api) => {
       guardForeignSessions(api, parts);
       await api.register(healthRoutes(parts));
-      await api.register(authRoutes(parts));
+      await api.register(authRoutes({ ...parts, cookies, identify }));
       await api.register(sessionRoutes(parts.sessions));
       await api.register(promptRoutes(parts));
       await api.register(editRoutes(parts));

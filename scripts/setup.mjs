@@ -6,11 +6,12 @@
 //   node scripts/setup.mjs install   what is locked is installed
 //   node scripts/setup.mjs start     … and the server is built
 //   node scripts/setup.mjs test      … and a Chromium is looked for
+//   node scripts/setup.mjs long      … and the reverse proxies too
 
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const MODES = ['install', 'start', 'test'];
+const MODES = ['install', 'start', 'test', 'long'];
 
 /** Whether this Node can run the project: the same range as `engines` in package.json. */
 function nodeIsSupported(version) {
@@ -43,7 +44,11 @@ async function main() {
       if (builds && !isBuilt(root)) await build(root);
     });
   }
-  if (mode === 'test') await ensureChromium(root);
+  if (mode === 'test' || mode === 'long') await ensureChromium(root);
+  if (mode === 'long') {
+    const { ensureProxies } = await import('./setup/proxies.mjs');
+    await ensureProxies(root);
+  }
 }
 
 main().catch((error) => {

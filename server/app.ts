@@ -27,6 +27,9 @@ import { createServer } from '../routes/server.ts';
 import { createAttachments } from './attachments/attachments.ts';
 import { createAttempts } from './auth/attempts.ts';
 import { createCredentials } from './auth/credentials.ts';
+import { createPasswords } from './auth/passwords.ts';
+import { createStanding } from './auth/standing.ts';
+import { createTrustedPeers } from './auth/trusted-peers.ts';
 import { createAdmit } from './authority/admit.ts';
 import { createCompletions } from './authority/completions.ts';
 import type { ReachCrashPoint } from './authority/crash-points.ts';
@@ -37,7 +40,7 @@ import { createPersist } from './authority/persist.ts';
 import { createResolveUnknown } from './authority/resolve-unknown.ts';
 import { createRunTurn } from './authority/run-turn.ts';
 import { createStop } from './authority/stop.ts';
-import { type Config, isLoopback } from './config.ts';
+import { type Config, ConfigError, isLoopback } from './config.ts';
 import { runOfPrompt } from './core/ids.ts';
 import type { Message } from './core/terms.ts';
 import { openForeign } from './foreign/foreign.ts';
@@ -639,6 +642,29 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     newIdSuffix: hex(3),
     log,
   });
+  const credentials = createCredentials({
+    store: stores.credentials,
+    passwords: createPasswords(randomBytes),
+    envToken: config.token,
+    closed: config.server.user_header !== null || !isLoopback(config.server.host),
+    now,
+    newSecret: randomBytes,
+    background: (what, work) => background(what, work),
+  });
+  const standing = createStanding({
+    credentials,
+    most: config.limits.streams,
+    everyMs: heartbeatS * 1000,
+    log,
+  });
+  const { password, token } = await credentials.offered();
+  if (!isLoopback(config.server.host) && !password && !token && config.server.user_header === null) {
+    stores.close();
+    throw new ConfigError(
+      `Refusing to listen on ${config.server.host} without a credential: everybody who reaches it could use your agent. ` +
+        'Set a password with `turnkeep password`, or TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
+    );
+  }
   const fork = createFork({ readSettled, makeCopy, summaryOf: (sessionId) => stores.contexts.summary(sessionId) });
   const soon = (event: Promise<void>): Promise<void> =>
     Promise.race([event, delay(PATIENCE_MS, undefined, { ref: false })]);
@@ -651,8 +677,11 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       loopback: isLoopback(config.server.host),
       allowedHosts: config.server.allowed_hosts,
       allowedOrigins: config.server.allowed_origins,
+      userHeader: config.server.user_header,
+      isTrustedPeer: createTrustedPeers(config.server.trusted_proxies),
     },
-    credentials: createCredentials(config.token),
+    credentials,
+    standing,
     attempts: createAttempts(),
     sessions,
     prompts,
@@ -763,6 +792,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     await Promise.all([commands.close(), programs.close()]);
     completions.wakeAll();
     gatewaySessions.stop();
+    standing.stop();
     await server.close();
     await titled;
     await compacted;

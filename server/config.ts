@@ -131,6 +131,10 @@ const ConfigFile = Type.Object(
         base_path: Type.String({ pattern: '^/$|^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?$', default: '/' }),
         trusted_proxies: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
         allowed_hosts: Type.Array(Type.String({ minLength: 1 }), { default: [] }),
+        public_url: Type.Union([Type.String({ pattern: '^https?://[^/?#]+(/[^?#]*)?$' }), Type.Null()], {
+          default: null,
+        }),
+        user_header: Type.Union([Type.String({ pattern: '^[A-Za-z][A-Za-z0-9-]*$' }), Type.Null()], { default: null }),
         allowed_origins: Type.Array(Type.String({ pattern: '^https?://[^/]+$' }), { default: [] }),
         drain_s: Seconds(10),
       },
@@ -140,6 +144,7 @@ const ConfigFile = Type.Object(
       {
         body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
         upload_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
+        streams: Type.Integer({ minimum: 1, default: 100 }),
       },
       closed,
     ),
@@ -241,7 +246,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     throw new ConfigError(`TURNKEEP_LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${logLevel}".`);
   }
   checkProxies(file.server.trusted_proxies);
-  checkBind(file.server.host, token);
+  checkUserHeader(file.server);
   checkProvider('model', file.model.provider, file.model);
   checkProviders(file);
   checkAllow(file.approvals.allow);
@@ -249,7 +254,7 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
   return {
     ...file,
     foreign: resolveForeign(file.foreign, home, env),
-    server: { ...file.server, base_path: trimBasePath(file.server.base_path) },
+    server: withPublicUrl({ ...file.server, base_path: trimBasePath(file.server.base_path) }),
     home,
     token,
     apiKey: readKey('model', file.model.provider, file.model, variables),
@@ -359,12 +364,25 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
 /** Whether an address is only reachable from this machine. */
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
-function checkBind(host: string, token: string | null): void {
-  if (isLoopback(host) || token !== null) return;
+/** A name that anybody can write into a header is none. */
+function checkUserHeader({ user_header, trusted_proxies }: FileConfig['server']): void {
+  if (user_header === null || trusted_proxies.length > 0) return;
   throw new ConfigError(
-    `Refusing to listen on ${host} without a credential: everybody who reaches it could use your agent. ` +
-      'Set TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
+    'config.yaml: server.user_header is believed from server.trusted_proxies only, and that is empty: name your proxy there.',
   );
+}
+
+/** The address that people use, said once: its host is allowed, and its origin; the header's name as Node has it. */
+function withPublicUrl(server: FileConfig['server']): FileConfig['server'] {
+  const userHeader = server.user_header?.toLowerCase() ?? null;
+  if (server.public_url === null) return { ...server, user_header: userHeader };
+  const { hostname, origin } = new URL(server.public_url);
+  return {
+    ...server,
+    user_header: userHeader,
+    allowed_hosts: [...server.allowed_hosts, hostname],
+    allowed_origins: [...server.allowed_origins, origin],
+  };
 }
 
 /**

@@ -25,6 +25,14 @@ export const CATALOGUE = {
     retryable: false,
   },
   bad_credentials: { status: 401, rpc: 4401, message: 'That is not the right credential.', retryable: false },
+  insufficient_scope: {
+    status: 403,
+    rpc: 4403,
+    message: 'This credential may not do that. Use one with a wider scope.',
+    retryable: false,
+  },
+  login_not_found: { status: 404, rpc: 4040, message: 'There is no login with this id.', retryable: false },
+  token_not_found: { status: 404, rpc: 4040, message: 'There is no token with this id.', retryable: false },
   forbidden_host: {
     status: 403,
     rpc: 4403,
@@ -176,6 +184,13 @@ export const CATALOGUE = {
     message: 'Too many failed attempts. Try again in a minute.',
     retryable: true,
     retryAfter: 60,
+  },
+  too_many_streams: {
+    status: 429,
+    rpc: 4291,
+    message: 'This credential has as many open streams as it may have (limits.streams). Close one first.',
+    retryable: true,
+    retryAfter: 5,
   },
   upgrade_required: {
     status: 426,

@@ -4,6 +4,13 @@ import { parseArgs } from 'node:util';
 import type { Command } from './commands/command.ts';
 import type { Config } from './config.ts';
 
+const clockAndChance = {
+  now: () => Date.now() / 1000,
+  monotonic: () => performance.now(),
+  random: Math.random,
+  sleep: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+};
+
 /** Commands beside `serve`, loaded when they are called. */
 const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ command: Command }> }>> = {
   backup: {
@@ -20,13 +27,31 @@ const COMMANDS: Readonly<Record<string, { summary: string; load(): Promise<{ com
       const { createImportCommand } = await import('./commands/import.ts');
       const { randomBytes } = await import('node:crypto');
       const command = createImportCommand({
-        now: () => Date.now() / 1000,
-        monotonic: () => performance.now(),
-        random: Math.random,
-        sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+        ...clockAndChance,
         newId: (bytes) => randomBytes(bytes).toString('hex'),
       });
       return { command };
+    },
+  },
+  password: {
+    summary: 'set the password that the page asks for',
+    load: async () => {
+      const [{ createPasswordCommand }, { randomBytes }] = await Promise.all([
+        import('./commands/password.ts'),
+        import('node:crypto'),
+      ]);
+      const parts = { ...clockAndChance, newSecret: randomBytes, input: process.stdin };
+      return { command: createPasswordCommand(parts) };
+    },
+  },
+  token: {
+    summary: 'make, list and revoke tokens for programs',
+    load: async () => {
+      const [{ createTokenCommand }, { randomBytes }] = await Promise.all([
+        import('./commands/token.ts'),
+        import('node:crypto'),
+      ]);
+      return { command: createTokenCommand({ ...clockAndChance, newSecret: randomBytes }) };
     },
   },
   doctor: {

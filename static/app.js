@@ -303,7 +303,9 @@ byId('sidebar-foot').append(
 
 byId('backdrop').addEventListener('click', () => showMenu(false));
 document.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape' || !app.classList.contains('menu-open')) return;
+  if (event.key !== 'Escape' || event.defaultPrevented || !app.classList.contains('menu-open')) return;
+  // It closes the dialog alone.
+  if (document.querySelector('dialog[open]')) return;
   showMenu(false);
   header.focusMenu();
 });

@@ -181,7 +181,8 @@ export function createComposer({ root, scroll, main, api, pickers, settings, act
     } finally {
       drafts.box(at.id).sending = false;
       refresh();
-      if (at.id === current) area.focus();
+      // A command may have led elsewhere, to a picker or a sheet.
+      if (at.id === current && (!command || form.contains(document.activeElement))) area.focus();
     }
   }
 

@@ -2,8 +2,8 @@
 
 /** Rows of the first page: what a screen shows, and a little more, so that a conversation is open at once. */
 const FIRST = 40;
-/** Rows that are asked for again after a turn: more than one has. */
-const AGAIN = 100;
+/** Rows that are asked for again after a turn: more than one has, so that they reach to what is here already. */
+const AGAIN = 200;
 /** Rows of each page before or behind them. */
 const PAGE = 40;
 /** How long to wait after a request that failed, in milliseconds. */

@@ -264,6 +264,9 @@ function mergeRows(open, page, hasMore) {
     const before = old.get(row.id);
     return before && JSON.stringify(before) === JSON.stringify(row) ? before : row;
   };
+  const known = open.rows.length ? page.findIndex((row) => row.id === open.rows[0].id) : -1;
+  // What is older than the first that was here comes when it is scrolled to.
+  if (known > 0) return { rows: page.slice(known).map(same), hasOlder: true };
   const rows = page.map(same);
   const at = rows.length ? open.rows.findIndex((row) => row.id === rows[0].id) : -1;
   if (at > 0 && hasMore) return { rows: [...open.rows.slice(0, at), ...rows], hasOlder: open.hasOlder };

@@ -185,7 +185,9 @@ export function createConversation({ root, scroll, actions, welcome }) {
     const node = turns.querySelector(`[data-row="${CSS.escape(marking.id)}"]`);
     if (!node && !marking.asked) {
       marking.asked = true;
-      void actions.around(marking.id);
+      const isAtEnd = shown.rows.some((row) => row.id === marking.id);
+      if (shown.past && isAtEnd) actions.latest();
+      else void actions.around(marking.id);
     }
     if (!node) return;
     marking = null;

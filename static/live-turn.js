@@ -123,6 +123,10 @@ function createGrowingText() {
 
 /** What a person said to the turn while it ran. */
 const createInput = (text) => ({
-  element: h('div.turn.user', { role: 'group', 'aria-label': 'You' }, h('div.bubble', { dir: 'auto' }, h('div.bubble-text', {}, text))),
+  element: h(
+    'div.turn.user',
+    { role: 'group', 'aria-label': 'You' },
+    h('div.bubble', { dir: 'auto' }, h('div.bubble-text', {}, text)),
+  ),
   update() {},
 });

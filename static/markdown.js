@@ -56,7 +56,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 });
 
 /** Above this many characters code is shown plain: colouring it would hold the page up. */
-const MOST_COLOURED = 50_000;
+const MOST_COLOURED = 30_000;
 
 /**
  * Renders Markdown. A text that would hold the page up, or that the parser cannot read, is shown as it was written.

@@ -81,7 +81,8 @@ export function openMenu({ items, label, at, from }) {
 function place(menu, at) {
   const box = at instanceof Element ? at.getBoundingClientRect() : null;
   const { offsetWidth: width, offsetHeight: height } = menu;
-  const x = box ? box.right - width : at.x;
+  // A small button stands at the end of something, a wide one at its beginning.
+  const x = box ? (box.width < 60 ? box.right - width : box.left) : at.x;
   const below = box ? box.bottom + 4 : at.y;
   const y = box && below + height > window.innerHeight - 8 ? box.top - height - 4 : below;
   const within = (value, most) => Math.max(8, Math.min(value, most - 8));

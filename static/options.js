@@ -8,7 +8,14 @@ import { h, icon } from './dom.js';
  * @returns `element`, `show(groups)`, `key(event)` (whether the key was for the list), `pickActive()`, `count()`
  */
 export function createOptions({ id, label, field, onPick }) {
-  const element = h('div.options', { id, role: 'listbox', 'aria-label': label });
+  const element = h('div.options', {
+    id,
+    role: 'listbox',
+    'aria-label': label,
+    tabindex: '0',
+    // The field keeps the focus.
+    onmousedown: (event) => event.preventDefault(),
+  });
   let entries = [];
   let active = -1;
   field.setAttribute('aria-controls', id);
@@ -41,8 +48,6 @@ export function createOptions({ id, label, field, onPick }) {
         'aria-selected': String(option.current ?? false),
         'aria-disabled': option.disabled ? 'true' : null,
         title: option.title ?? null,
-        // The field keeps the focus.
-        onpointerdown: (event) => event.preventDefault(),
         onclick: () => !option.disabled && onPick(option),
       },
       h('span.option-label', { dir: 'auto' }, option.label),

@@ -5,7 +5,7 @@
 import { h } from './dom.js';
 
 /** Longer texts than this, in characters without pictures, are not read as Markdown. */
-const MOST_MARKDOWN = 300_000;
+const MOST_MARKDOWN = 200_000;
 /** The time that the parser takes grows with the square of the signs in one line. */
 const MOST_SIGNS = 2_000;
 /** Longest line without a picture that is laid out as a paragraph. */

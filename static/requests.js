@@ -34,7 +34,7 @@ const ASKED = {
 
 function approval({ tool_name: tool, command, description, choices = ['once', 'deny'], pattern }, send) {
   return [
-    h('h3', {}, icon('question'), ASKED[tool] ?? `May the agent use ${tool ?? 'this'}?`),
+    h('h2', {}, icon('question'), ASKED[tool] ?? `May the agent use ${tool ?? 'this'}?`),
     command ? h('pre', { tabindex: '0', 'aria-label': 'What would be done' }, command) : '',
     description ? h('p.request-note', {}, description) : '',
     h(
@@ -69,7 +69,7 @@ function clarify({ id, params }, send) {
   });
   for (const one of questions) form.append(question(one, id));
   form.append(h('div.request-actions', {}, h('button.primary', { type: 'submit' }, 'Answer')));
-  return [h('h3', {}, icon('question'), 'The agent has a question'), form];
+  return [h('h2', {}, icon('question'), 'The agent has a question'), form];
 }
 
 function question({ qid, question: text, choices = [], multi_select: many = false }, id) {

@@ -107,6 +107,7 @@ export function createSessionLine({ onRename }) {
     showProject(context.projects.get(session.project_id));
     const word = BADGES[session.status];
     badge.hidden = word === undefined;
+    time.hidden = word !== undefined;
     badge.dataset.status = session.status;
     setText(badge, word ?? '');
     const isNew = context.openId !== id && isUnread(context.seen, session);

@@ -97,7 +97,11 @@ export function createWelcome({ onExample, onUse }) {
         usable(model, models.filter((one) => one.provider === model.provider).length),
       ),
       ...troubled.map(({ name, status, error }) =>
-        h('li', {}, h('strong', {}, name), ` ${TROUBLE[status] ?? status}${error ? ` (${error})` : ''}.`),
+        h(
+          'li',
+          {},
+          h('span', {}, h('strong', {}, name), ` ${TROUBLE[status] ?? status}${error ? ` (${error})` : ''}.`),
+        ),
       ),
     );
     const isNothing = found.childElementCount === 0;

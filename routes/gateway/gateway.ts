@@ -6,10 +6,12 @@ import type { Socket } from 'node:net';
 import websocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
 import type { WebSocket } from 'ws';
+import type { Standing } from '../../server/auth/standing.ts';
 import { AppError } from '../../server/errors.ts';
 import { plainLiveEvent } from '../../server/live/live-event.ts';
 import type { LiveRegistry } from '../../server/live/registry.ts';
 import { createSubscriber, type SubscriberLimits } from '../../server/live/subscriber.ts';
+import { assertRoom } from '../events.ts';
 import { createWsSink } from '../wire/ws.ts';
 import { serveConnection } from './connection.ts';
 import type { Method } from './method.ts';
@@ -31,6 +33,7 @@ declare module 'fastify' {
 export interface GatewayParts extends GatewayMethodParts {
   registry: LiveRegistry;
   limits: SubscriberLimits;
+  standing: Standing;
   /** Longest frame of a client, in bytes. */
   frameBytes: number;
   heartbeatS: number;
@@ -108,7 +111,8 @@ export function gatewayRoutes(parts: GatewayParts) {
   };
 
   return async (app: FastifyInstance): Promise<void> => {
-    const config = { stream: true, queryToken: true, upgrade: true };
+    // Whatever its methods do is done with the one credential of its upgrade.
+    const config = { stream: true, queryToken: true, upgrade: true, scope: 'prompt' as const };
     const schema = {
       summary: 'The WebSocket gateway: JSON-RPC 2.0 in text frames (docs/gateway.md)',
       querystring: { type: 'object', properties: { token: { type: 'string' } } },
@@ -120,6 +124,9 @@ export function gatewayRoutes(parts: GatewayParts) {
       exposeHeadRoute: false,
       config,
       schema,
+      preHandler: async (request) => {
+        if (request.ws) assertRoom(request, parts.standing);
+      },
       handler: refuse,
       wsHandler: (socket, request) => {
         const connection = request.raw.socket;
@@ -129,6 +136,7 @@ export function gatewayRoutes(parts: GatewayParts) {
         serveConnection({ socket, subscriber, methods, sessions: parts.live, answer, log: app.log });
         watch(socket);
         parts.registry.add(subscriber);
+        parts.standing.hold(request.identity!.key, subscriber);
         parts.registry.addListReader(subscriber);
         const payload = {
           change_events: true,

@@ -39,6 +39,7 @@ const CLOSE_CODES: Record<Exclude<CloseReason, 'gone'>, number> = {
   shutdown: 1001,
   overflow: 1011,
   send_deadline: 1011,
+  revoked: 4401,
 };
 
 /** How long a reader that lagged too far may take for what is on its way, so that it hears why it is closed. */

@@ -1,29 +1,88 @@
-/** Failed logins: five a minute for one address, then it has to wait. Bounded in memory. */
+/**
+ * Failed logins (SE2): five a minute for one address, and for the account as a whole thirty in ten minutes from addresses
+ * that nobody has logged in from: many addresses guess no faster than one, and whoever was here before is not locked out
+ * by them. Bounded in memory.
+ */
 export interface Attempts {
-  /** Seconds until this address may try again; 0 for now. @param now epoch seconds */
-  waitFor(address: string, now: number): number;
-  failed(address: string, now: number): void;
+  /**
+   * Seconds until a login may be tried; 0 for now.
+   * @param from who asks: the address, and whether a login of it was accepted before
+   * @param now epoch seconds
+   */
+  waitFor(from: Caller, now: number): number;
+  /** A try begins; it counts as a failed one until it has succeeded, for many may begin at once. */
+  begin(from: Caller, now: number): Attempt;
 }
 
-const PER_MINUTE = 5;
-const WINDOW_S = 60;
+export interface Attempt {
+  succeeded(): void;
+}
+
+export interface Caller {
+  address: string;
+  known: boolean;
+}
+
+const PER_ADDRESS = { most: 5, windowS: 60 };
+const PER_ACCOUNT = { most: 30, windowS: 600 };
 const MOST_ADDRESSES = 10_000;
 
+type Limit = typeof PER_ADDRESS;
+
 export function createAttempts(): Attempts {
-  const failures = new Map<string, number[]>();
-  const recent = (address: string, now: number): number[] =>
-    (failures.get(address) ?? []).filter((time) => now - time < WINDOW_S);
+  const byAddress = new Map<string, number[]>();
+  let account: number[] = [];
+
+  const recent = (times: readonly number[], { windowS }: Limit, now: number): number[] =>
+    times.filter((time) => now - time < windowS);
+
+  const wait = (times: readonly number[], limit: Limit, now: number): number => {
+    const inWindow = recent(times, limit, now);
+    return inWindow.length < limit.most ? 0 : Math.max(1, Math.ceil(inWindow.at(-limit.most)! + limit.windowS - now));
+  };
+
+  const grown = (times: readonly number[], limit: Limit, now: number): number[] =>
+    [...recent(times, limit, now), now].slice(-limit.most);
+
   return {
-    waitFor(address, now) {
-      const times = recent(address, now);
-      return times.length < PER_MINUTE ? 0 : Math.max(1, Math.ceil(times.at(-PER_MINUTE)! + WINDOW_S - now));
+    waitFor({ address, known }, now) {
+      const own = wait(byAddress.get(keyOf(address)) ?? [], PER_ADDRESS, now);
+      return known ? own : Math.max(own, wait(account, PER_ACCOUNT, now));
     },
-    failed(address, now) {
-      const times = [...recent(address, now), now].slice(-PER_MINUTE);
-      failures.delete(address);
-      failures.set(address, times);
+    begin({ address, known }, now) {
+      const key = keyOf(address);
+      const times = grown(byAddress.get(key) ?? [], PER_ADDRESS, now);
+      byAddress.delete(key);
+      byAddress.set(key, times);
       // The oldest address is forgotten first, so that a flood of addresses cannot fill the memory.
-      if (failures.size > MOST_ADDRESSES) failures.delete(failures.keys().next().value!);
+      if (byAddress.size > MOST_ADDRESSES) byAddress.delete(byAddress.keys().next().value!);
+      if (!known) account = grown(account, PER_ACCOUNT, now);
+      return {
+        succeeded() {
+          const left = without(byAddress.get(key) ?? [], now);
+          if (left.length === 0) byAddress.delete(key);
+          else byAddress.set(key, left);
+          if (!known) account = without(account, now);
+        },
+      };
     },
   };
+}
+
+/** Takes one such time out. */
+function without(times: readonly number[], time: number): number[] {
+  const at = times.lastIndexOf(time);
+  return at < 0 ? [...times] : times.toSpliced(at, 1);
+}
+
+/** An IPv6 address stands for its /64, which one customer has whole; one that is an IPv4 address in disguise, for that. */
+export function keyOf(address: string): string {
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
+  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail] = address.split('%')[0]!.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const middle = tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0');
+  const groups = [...left, ...middle, ...right].slice(0, 4);
+  return `${groups.map((group) => group.replace(/^0+(?=.)/, '').toLowerCase()).join(':')}::/64`;
 }

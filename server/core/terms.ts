@@ -126,3 +126,6 @@ export interface ProcessIdentity {
   /** Start time of the process in the system's own unit, with the boot it belongs to; null when the system would not say. */
   start: string | null;
 }
+
+/** What a credential may be used for; each holds those before it. */
+export type Scope = 'read' | 'prompt' | 'admin';

@@ -7,7 +7,8 @@
  */
 import { canMerge, type LiveEvent, mergeDeltas } from './live-event.ts';
 
-export type CloseReason = 'finished' | 'overflow' | 'send_deadline' | 'shutdown' | 'gone';
+/** `revoked`: the credential that it was opened with stands no more. */
+export type CloseReason = 'finished' | 'overflow' | 'send_deadline' | 'shutdown' | 'revoked' | 'gone';
 
 /** The way to a reader: made by a route, encodes and writes. */
 export interface Sink {

@@ -12,15 +12,15 @@ export type AgentMcpServer =
 
 /**
  * Those that an agent can have. One of which only some tools are wanted is not among them, because an agent cannot be held
- * to that; nor is one that lacks a variable.
+ * to that; nor is one that we could not use.
  * @param agent what its `mcpCapabilities` say
  */
 export function mcpServersForAgents(
   settings: readonly McpServerSettings[],
   agent: { http: boolean },
 ): AgentMcpServer[] {
-  return settings.flatMap(({ name, transport, include, exclude, missing }): AgentMcpServer[] => {
-    if (include !== null || exclude.length > 0 || missing.length > 0) return [];
+  return settings.flatMap(({ name, transport, include, exclude, unusable }): AgentMcpServer[] => {
+    if (include !== null || exclude.length > 0 || unusable !== null) return [];
     if (transport.kind === 'stdio') {
       const { command, args, env } = transport;
       return [{ name, command, args, env: pairs(env) }];

@@ -6,6 +6,7 @@ import {
   Client,
   type FetchLike,
   ProtocolError,
+  ProtocolErrorCode,
   SdkError,
   SdkErrorCode,
   SdkHttpError,
@@ -44,8 +45,8 @@ export type CallEnd =
   | { kind: 'broken'; why: string; undone: boolean };
 
 export interface Link {
-  /** All pages of `tools/list`. @throws where the server does not give it */
-  listTools(): Promise<unknown[]>;
+  /** All pages of `tools/list`; `why` in words, where they cannot be had. */
+  listTools(): Promise<{ ok: true; tools: unknown[] } | { ok: false; why: string }>;
   /** Never rejects. When it is given up, the server is told. */
   call(tool: string, args: Record<string, unknown>, limits: CallLimits): Promise<CallEnd>;
   /** Whether the server still answers, in a few seconds. */
@@ -58,6 +59,7 @@ export interface Link {
 
 const MAX_PAGES = 100;
 const PING_MS = 5_000;
+const SDK_SLACK_MS = 10_000;
 
 /** Takes whatever a server answers. */
 const anything: StandardSchemaV1<unknown, unknown> = {
@@ -96,7 +98,9 @@ async function handshake(
   const ended = new Promise<string>((resolve) => {
     client.onclose = () => resolve(why() ?? 'the connection was closed');
   });
-  const connecting = client.connect(transport, { signal: limit, timeout: settings.connectTimeoutS * 1000 });
+  // The SDK's own limit must not come before ours: what it says then is less.
+  const timeout = settings.connectTimeoutS * 1000 + SDK_SLACK_MS;
+  const connecting = client.connect(transport, { signal: limit, timeout });
   try {
     await Promise.race([connecting, rejection(limit)]);
   } catch (error) {
@@ -114,7 +118,16 @@ async function handshake(
     ok: true,
     link: {
       ended,
-      listTools: () => listAll(client, settings),
+      async listTools() {
+        try {
+          return { ok: true, tools: await listAll(client, settings) };
+        } catch (error) {
+          const hasNone = error instanceof ProtocolError && error.code === ProtocolErrorCode.MethodNotFound;
+          return hasNone
+            ? { ok: true, tools: [] }
+            : { ok: false, why: why() ?? failureWords(error, settings.connectTimeoutS) };
+        }
+      },
       async call(tool, args, { signal, timeoutS, onProgress }) {
         try {
           const result = await client.request(

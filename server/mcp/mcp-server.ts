@@ -3,13 +3,12 @@
  * after trouble with longer and longer pauses, and never the reason why a turn fails (MC2). Owns its connection, what is
  * known of its tools, and why it cannot be used when it cannot.
  */
-import { type FetchLike, ProtocolError } from '@modelcontextprotocol/client';
+import type { FetchLike } from '@modelcontextprotocol/client';
 import { redactCommand } from '../core/redact-command.ts';
 import { waitForAbort } from '../runners/abort-wait.ts';
 import type { Programs } from '../workspace/programs.ts';
 import { failed, type ToolResult } from '../workspace/tool.ts';
-import { failureWords } from './failure-words.ts';
-import { type CallLimits, type Link, openLink } from './link.ts';
+import type { CallLimits, Link } from './link.ts';
 import { readCallResult } from './result-text.ts';
 import type { McpServerSettings } from './settings.ts';
 import { type McpTool, readToolList, type ToolList } from './tool-list.ts';
@@ -52,11 +51,11 @@ const FRESH_S = 5;
 const RELIST_MS = 300;
 
 export function createMcpServer(settings: McpServerSettings, parts: McpServerParts): McpServer {
-  const { name, missing, secrets } = settings;
+  const { name, unusable, secrets } = settings;
   const stop = new AbortController();
   let link: Link | null = null;
   let list: ToolList = { tools: [], leftOut: [] };
-  let why: string | null = missing.length > 0 ? `the variable ${missing.join(', ')} is not set` : null;
+  let why = unusable;
   let attempt: Promise<void> | null = null;
   let firstAttempt: Promise<void> | null = null;
   let retry: NodeJS.Timeout | null = null;
@@ -94,25 +93,18 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
     fail(words);
   };
 
-  const take = (listed: readonly unknown[]): void => {
+  /** @returns why it could not be read; the list that was known stays then */
+  const readList = async (from: Link): Promise<string | null> => {
+    const listed = await from.listTools();
+    if (!listed.ok) return listed.why;
     const known = JSON.stringify(list);
-    list = readToolList(listed, settings);
-    if (JSON.stringify(list) === known) return;
+    list = readToolList(listed.tools, settings);
+    if (JSON.stringify(list) === known) return null;
     parts.log.info({ mcp_server: name, tools: list.tools.length }, 'tools of an MCP server');
     for (const left of list.leftOut) {
       parts.log.warn({ mcp_server: name, tool: left.name, reason: left.reason }, 'a tool is left out');
     }
-  };
-
-  const readList = async (from: Link): Promise<string | null> => {
-    try {
-      take(await from.listTools());
-      return null;
-    } catch (error) {
-      // A server may have no tools, and say so in this way.
-      if (error instanceof ProtocolError) take([]);
-      return error instanceof ProtocolError ? null : failureWords(error, settings.connectTimeoutS);
-    }
+    return null;
   };
 
   /** Reads the list again when it has changed: once for any number of changes meanwhile. */
@@ -122,7 +114,7 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
     if (relisting.timer !== null) return;
     relisting.timer = setTimeout(async () => {
       relisting.wanted = false;
-      // What fails here shows with the next call; the list that was known stays.
+      // What fails here shows with the next call.
       if (link) await readList(link);
       relisting.timer = null;
       if (relisting.wanted) relist();
@@ -131,6 +123,8 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
   };
 
   const open = async (): Promise<void> => {
+    // Whoever has no MCP servers does without the SDK, which is large.
+    const { openLink } = await import('./link.ts');
     const opened = await openLink(settings, { ...parts, signal: stop.signal, onListChanged: relist });
     if (!opened.ok) return fail(opened.why);
     const trouble = await readList(opened.link);
@@ -141,12 +135,12 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
     link = opened.link;
     why = null;
     readyAt = parts.now();
-    parts.log.info({ mcp_server: name, tools: list.tools.length }, 'an MCP server is connected');
+    parts.log.info({ mcp_server: name }, 'an MCP server is connected');
     void opened.link.ended.then((words) => drop(opened.link, words));
   };
 
   const connect = (): void => {
-    if (link || attempt || stop.signal.aborted || missing.length > 0) return;
+    if (link || attempt || stop.signal.aborted || unusable !== null) return;
     if (retry) clearTimeout(retry);
     retry = null;
     attempt = open().finally(() => {

@@ -8,6 +8,7 @@ import path from 'node:path';
 import Type, { type Static } from 'typebox';
 
 const Scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+const Seconds = Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 86_400 }));
 const Names = Type.Union([Type.String(), Type.Array(Type.String())]);
 
 /** `mcp_servers`: what is not known in a section is reported, because other programs have more there. */
@@ -22,8 +23,8 @@ export const McpServersSection = Type.Record(
       url: Type.Optional(Type.String({ minLength: 1 })),
       headers: Type.Optional(Type.Record(Type.String(), Scalar)),
       enabled: Type.Optional(Type.Boolean()),
-      timeout: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
-      connect_timeout: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+      timeout: Seconds,
+      connect_timeout: Seconds,
       tools: Type.Optional(
         Type.Object({ include: Type.Optional(Names), exclude: Type.Optional(Names) }, { additionalProperties: true }),
       ),
@@ -46,8 +47,8 @@ export interface McpServerSettings {
   /** Names of its own of the tools that are wanted; null for all of them. */
   include: readonly string[] | null;
   exclude: readonly string[];
-  /** Variables that are named and not set: it cannot be used. */
-  missing: readonly string[];
+  /** Why it cannot be used as it is configured, in words; null when it can. */
+  unusable: string | null;
   /** What of it is not to be shown to anybody. */
   secrets: readonly string[];
 }
@@ -102,8 +103,7 @@ function problemOf(name: string, { command, url }: Section): string | null {
   }
   if (command === undefined && url === undefined) return `${place} needs a command (stdio) or a url (HTTP)`;
   if (command !== undefined && url !== undefined) return `${place} has a command and a url; it can be only one of them`;
-  const isAddress = url === undefined || url.includes('${') || (URL.canParse(url) && /^https?:/.test(url));
-  return isAddress ? null : `${place}.url is no http or https address`;
+  return url === undefined || url.includes('${') || isAddress(url) ? null : `${place}.url is no http or https address`;
 }
 
 function settingsOf(
@@ -149,10 +149,17 @@ function settingsOf(
     connectTimeoutS: section.connect_timeout ?? CONNECT_TIMEOUT_S,
     include: include.length > 0 ? include : null,
     exclude: list(section.tools?.exclude),
-    missing: [...missing],
+    unusable: unusableWords([...missing], transport),
     secrets: [...secrets],
   };
 }
+
+function unusableWords(missing: readonly string[], transport: McpServerSettings['transport']): string | null {
+  if (missing.length > 0) return `the variable ${missing.join(', ')} is not set`;
+  return transport.kind === 'http' && !isAddress(transport.url) ? 'its url is no http or https address' : null;
+}
+
+const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/i.test(url);
 
 /** Names of variables and headers whose values are not shown. */
 const SECRET_NAME = /key|token|secret|passw|pwd|auth|cookie|credential/i;

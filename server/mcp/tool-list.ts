@@ -38,7 +38,7 @@ export function readToolList(
   const safeSchema = createSafeSchema();
   let characters = 0;
   for (const item of listed) {
-    const { name: ownName, description, inputSchema } = { ...(item as Record<string, unknown>) };
+    const { name: ownName, description, inputSchema, execution } = { ...(item as Record<string, unknown>) };
     if (typeof ownName !== 'string' || ownName === '' || ownName.length > MAX_NAME) {
       leftOut.push({ name: '?', reason: `it has no name, or one of more than ${MAX_NAME} characters` });
       continue;
@@ -48,6 +48,7 @@ export function readToolList(
     const name = toolName(server, ownName);
     const safe = safeSchema(inputSchema);
     if (!safe.ok) leave(safe.reason);
+    else if (isTask(execution)) leave('it can only be called as a task, which is not spoken here');
     else if (tools.has(name)) leave('its server has another tool of this name');
     else if (tools.size >= MAX_TOOLS) leave(`its server has more than ${MAX_TOOLS} tools`);
     else {
@@ -65,3 +66,10 @@ export function readToolList(
   }
   return { tools: [...tools.values()], leftOut };
 }
+
+/** Whether a tool has to be called in the form of a task. */
+const isTask = (execution: unknown): boolean =>
+  typeof execution === 'object' &&
+  execution !== null &&
+  'taskSupport' in execution &&
+  execution.taskSupport === 'required';

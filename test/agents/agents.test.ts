@@ -15,7 +15,7 @@ import { REAL_AGENTS, type RealAgent } from './real-agents.ts';
 const installed = inject('agents');
 
 /** What an agent may take to start on a machine that has other things to do. */
-const START_MS = 60_000;
+const START_MS = 100_000;
 
 /** A home whose sessions are an agent's, and a fake provider for it. */
 async function homeOf(agent: RealAgent) {
@@ -42,7 +42,7 @@ async function homeOf(agent: RealAgent) {
     no_proxy: '127.0.0.1',
     ...(await agent.setUp(own, `http://127.0.0.1:${provider.port}`)),
   };
-  const config = { runner: { kind: 'acp', name: agent.name, command, env } };
+  const config = { runner: { kind: 'acp', name: agent.name, command, env, start_timeout_s: START_MS / 1000 } };
   await writeFile(path.join(home, 'config.yaml'), JSON.stringify(config));
   return { home, workspace, provider };
 }

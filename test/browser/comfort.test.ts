@@ -110,8 +110,8 @@ describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {
   });
 
   test('[UI39] the first Tab leads past the list to the message box, and a dialog gives the focus back', async () => {
-    const page = await bench.open('');
-    await leaveField(page);
+    // With a touch screen the message box does not take the focus by itself.
+    const page = await bench.open('', { hasTouch: true, isMobile: true, viewport: { width: 1000, height: 700 } });
     await page.keyboard.press('Tab');
     expect(await page.locator(':focus').textContent()).toBe('Skip to the message box');
     await page.keyboard.press('Enter');
@@ -140,7 +140,7 @@ describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {
       ).toEqual([320, 640]);
     await isInside();
     const direction = (selector: string): Promise<string> =>
-      page.locator(selector).first().evaluate('(element) => getComputedStyle(element).direction');
+      page.evaluate(`getComputedStyle(document.querySelector('${selector}')).direction`);
     expect(await direction('.user .bubble-text')).toBe('rtl');
     expect(await direction('.assistant .markdown p')).toBe('rtl');
     await box(page).fill('שלום');
@@ -185,6 +185,7 @@ describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {
     await page.route('**/api/models', (route) => route.fulfill({ json: models }));
     await page.goto(bench.server().url);
     const help = page.getByRole('region', { name: 'Connect a language model' });
+    await help.locator('.found li').first().waitFor();
     expect(await help.locator('.found li').allInnerTexts()).toEqual([
       expect.stringContaining('ollama runs on the machine of the server.'),
       'openai wants a key (an API key is needed).',

@@ -81,6 +81,10 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     expect(await box(page).inputValue()).toBe('/rewind ');
     await box(page).fill('/theme ');
     expect(await options(page)).toEqual(['light', 'dark', 'system']);
+    await page.locator('.option', { hasText: 'system' }).click();
+    expect(await box(page).inputValue()).toBe('/theme system');
+    expect(await page.locator('#message:focus').count()).toBe(1);
+    await box(page).fill('/ex');
     await box(page).press('Escape');
     expect(await page.locator('.popup:visible').count()).toBe(0);
     // Not ours, and ours with a space in front: both are for the agent, as they are.

@@ -250,7 +250,7 @@ describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () =
       });
       await show(page, true);
       const ask = page.locator('.notice.ask');
-      if (round === 0) await ask.getByRole('button', { name: 'No' }).click();
+      if (round === 0) await ask.getByRole('button', { name: 'No', exact: true }).click();
       await badge.waitFor({ state: 'hidden' });
       expect(await ask.count()).toBe(0);
     }

@@ -108,7 +108,7 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
       if (when === 'at the end') {
         expect(await textIn(page.locator('.tool .card-body'))).toContain('it is there');
         await page.reload();
-        await page.locator('.turn-foot').waitFor();
+        await page.locator('.turn-foot').last().waitFor();
       }
     }
     await page.locator('.reasoning > summary').click();

@@ -3,6 +3,7 @@ import { describe } from 'vitest';
 import { admitContract } from './admit-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { contextsContract } from './contexts-contract.ts';
+import { credentialsContract } from './credentials-contract.ts';
 import { editsContract } from './edits-contract.ts';
 import { healContract } from './heal-contract.ts';
 import { leasesContract } from './leases-contract.ts';
@@ -26,5 +27,6 @@ export function storesContract(name: string, open: OpenStores): void {
     describe('sessions', () => sessionsContract(open));
     describe('list', () => listContract(open));
     describe('search', () => searchContract(open));
+    describe('credentials', () => credentialsContract(open));
   });
 }

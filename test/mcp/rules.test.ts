@@ -200,7 +200,7 @@ describe('settings', () => {
         connectTimeoutS: 60,
         include: null,
         exclude: [],
-        missing: [],
+        unusable: null,
         secrets: ['key-0123456789'],
       },
       {
@@ -214,10 +214,10 @@ describe('settings', () => {
         connectTimeoutS: 60,
         include: ['one'],
         exclude: ['two'],
-        missing: [],
+        unusable: null,
         secrets: ['key-0123456789', 'Bearer key-0123456789'],
       },
-      expect.objectContaining({ name: 'without', missing: ['ABSENT'] }),
+      expect.objectContaining({ name: 'without', unusable: 'the variable ABSENT is not set' }),
     ]);
   });
 

@@ -79,6 +79,19 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
   unauthorized: async () => (await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } })).call('GET', '/api/sessions'),
   bad_credentials: async () =>
     (await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } })).call('POST', '/api/auth/login', { token: 'wrong' }),
+  async insufficient_scope() {
+    const server = await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } });
+    const bearer = { authorization: `Bearer ${TOKEN}` };
+    const { secret } = (await server.call('POST', '/api/auth/tokens', { name: 'x', scope: 'read' }, bearer)).json;
+    return server.call('POST', '/api/sessions', {}, { authorization: `Bearer ${secret}` });
+  },
+  login_not_found: async () => (await startTestServer()).call('DELETE', '/api/auth/logins/nobody'),
+  token_not_found: async () => (await startTestServer()).call('DELETE', '/api/auth/tokens/nobody'),
+  async too_many_streams() {
+    const server = await startTestServer({ config: 'limits: {streams: 1}' });
+    await server.stream('/api/events');
+    return server.call('GET', '/api/events');
+  },
   forbidden_host: async () =>
     rawRequest((await startTestServer()).url, { address: '/api/sessions', headers: { host: 'evil.example' } }),
   forbidden_origin: async () =>
@@ -240,21 +253,21 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
     return rawRequest(server.url, { address: '/health', headers: { 'x-long': 'x'.repeat(100_000) } });
   },
   internal: async () =>
-    whileFailing(new TypeError('a secret from inside'), (server) => server.call('GET', '/api/sessions')),
+    whileFailing(new TypeError('a secret from inside'), (server) => server.call('POST', '/api/sessions', {})),
   async draining() {
     const { server, id } = await busyServer();
     void server.app.close();
     return server.call('POST', prompts(id), { text: 'too late' });
   },
   storage_unavailable: async () =>
-    whileFailing(codeError('SQLITE_IOERR_READ'), (server) => server.call('GET', '/api/sessions')),
+    whileFailing(codeError('SQLITE_IOERR_READ'), (server) => server.call('POST', '/api/sessions', {})),
   async session_coordination_unavailable() {
     const server = await startTestServer();
     const id = await server.session();
     changeState(server, 'DROP TABLE active_sessions');
     return server.call('POST', prompts(id), { text: 'mine' });
   },
-  disk_full: async () => whileFailing(codeError('SQLITE_FULL'), (server) => server.call('GET', '/api/sessions')),
+  disk_full: async () => whileFailing(codeError('SQLITE_FULL'), (server) => server.call('POST', '/api/sessions', {})),
 };
 
 it.each(Object.entries(WAYS) as [ErrorCode, () => Promise<Refusal>][])(
@@ -453,7 +466,7 @@ it('[HT1] a body over the limit is refused whether or not it says its length', a
 
 it('[HT1] a failure inside is told only to the log', async () => {
   await whileFailing(new TypeError('a secret from inside'), async (server) => {
-    const answer = await server.call('GET', '/api/sessions');
+    const answer = await server.call('POST', '/api/sessions', {});
     expect(answer.json).toEqual({ error: CATALOGUE.internal.message, code: 'internal' });
     const told = server.logs.filter((line) => line.level === 50);
     expect(JSON.stringify(told)).toContain('a secret from inside');

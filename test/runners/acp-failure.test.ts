@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Answer, Runner } from '../../server/runners/runner.ts';
 import { type AcpBench, type AcpBenchChange, createAcpBench } from '../support/acp-bench.ts';
 import { startConversation } from '../support/acp-conversation.ts';
-import { type Ran, runTurn } from '../support/turns.ts';
+import { type Ran, RUN_ID, runTurn } from '../support/turns.ts';
 
 let bench: AcpBench;
 
@@ -107,7 +107,12 @@ describe('a turn that goes wrong', () => {
 
   it('[AC4] silence is none while a call, a question or a terminal is open', async () => {
     await open({ limits: { stall_timeout_s: 1 } });
-    const scripts = ['open c1 read a; sleep 1300; done c1 x', 'edit made.txt x', 'term sleep 1.3'];
+    const terminal = 'request terminal/create {"command":"sleep","args":["1.3"]}';
+    const scripts = [
+      'open c1 read a; sleep 1300; done c1 x',
+      'edit made.txt x',
+      `${terminal}; request terminal/wait_for_exit {"terminalId":"${RUN_ID}.t1"}`,
+    ];
     const answer = (): Promise<Answer> =>
       new Promise((resolve) => setTimeout(() => resolve({ kind: 'choice', choice: 'once' }), 1300));
     const ends = scripts.map(async (script, n) => {

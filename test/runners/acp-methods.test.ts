@@ -177,7 +177,7 @@ describe('a permission', () => {
     expect(await run('make all', { description: 'Builds', timeout: 1000, cwd: root })).toEqual(selected('yes'));
     expect(asked).toEqual([]);
     await run('npm test', { description: 'Runs the tests' });
-    await run(['bash', '-lc', 'npm test'], { call_id: '2', cwd: root });
+    await run(['/bin/bash', '-lc', 'npm test'], { call_id: '2', started_at_ms: 1, is_background: false, cwd: root });
     expect(asked).toHaveLength(1);
     expect(asked[0]).toMatchObject({ tool_name: 'terminal', command: 'npm test', pattern: 'terminal: npm test' });
     expect(asked[0]!.description).toMatch(/^fake asks to run this itself, with all rights.*It says: "Runs the tests"/);
@@ -191,6 +191,7 @@ describe('a permission', () => {
   it.each([
     ['elsewhere', { command: 'make', cwd: '/' }, 'make\n# cwd: /'],
     ['in nobody’s terms', { script: 'make' }, 'Run it\n# script: make'],
+    ['as a text alone', 'make', 'Run it\n# input: make'],
     ['of a shell of its own', { command: ['./sh', '-c', 'make'] }, './sh -c make'],
     ['with a folder too many', { command: 'make', cwd: '.', workdir: '/' }, 'make\n# workdir: /'],
     ['with an environment', { command: 'make', env: { A: 'b' } }, 'make\n# env: {"A":"b"}'],

@@ -3,12 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTurnEvents } from '../../server/runners/acp/turn-events.ts';
-import type { Runner, RunnerEvent, Turn } from '../../server/runners/runner.ts';
+import type { RunnerEvent } from '../../server/runners/runner.ts';
 import { createPrograms } from '../../server/workspace/programs.ts';
 import { type AcpBench, type AcpBenchChange, createAcpBench, programsIn } from '../support/acp-bench.ts';
 import { startConversation } from '../support/acp-conversation.ts';
 import { isRunning } from '../support/processes.ts';
-import { type Ran, runTurn } from '../support/turns.ts';
+import { runTurn } from '../support/turns.ts';
 import { until } from '../support/until.ts';
 
 let bench: AcpBench;
@@ -24,17 +24,6 @@ const open = async (change: AcpBenchChange): Promise<void> => {
   await bench.close();
   bench = await createAcpBench(change);
 };
-
-/** A turn that is stopped as soon as the agent has said something. */
-async function interrupted(runner: Runner, turn: Partial<Turn>): Promise<Ran & { ms: number }> {
-  const stop = new AbortController();
-  let at = 0;
-  const ran = await runTurn(runner, turn, stop.signal, () => {
-    at = performance.now();
-    stop.abort();
-  });
-  return { ...ran, ms: performance.now() - at };
-}
 
 /** Pids that an agent wrote down: its own, and those of what it started. */
 const pidsIn = (file: string): number[] =>
@@ -235,11 +224,27 @@ it('[AC6] events that nobody takes ask for room, until they are taken or nobody 
   }
 });
 
-it('[AC6] what an agent asks while no prompt of it runs is refused', async () => {
-  await interrupted(bench.agent(), {
+it('[AC6] what an agent says and asks between two prompts of a turn is no part of it', async () => {
+  const asked: unknown[] = [];
+  const after = path.join(bench.workspace, 'after');
+  const said = [[{ text: 'acp: say two', attachments: [] }]];
+  const { text, end } = await runTurn(bench.agent(), {
     workspace: bench.workspace,
-    input: 'acp: say one; oncancel edit made.txt late; hang',
+    input: 'acp: say one; late 20 say late; late 40 edit made.txt late; late 60 write made.txt late; late 200 touch after',
+    ask: async (question) => {
+      asked.push(question);
+      return { kind: 'choice', choice: 'once' };
+    },
+    async steer() {
+      await until('it has said and asked that', () => existsSync(after));
+      return said.shift() ?? [];
+    },
   });
+  expect(end).toEqual(DONE);
+  expect(text).toBe('onetwo');
+  expect(asked).toEqual([]);
+  expect(existsSync(path.join(bench.workspace, 'made.txt'))).toBe(false);
+});
   await runTurn(bench.agent(), { workspace: bench.workspace, input: 'hello' });
   expect(existsSync(path.join(bench.workspace, 'made.txt'))).toBe(false);
 });

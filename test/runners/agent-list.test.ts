@@ -1,5 +1,5 @@
 /** Which agents of others a session can be given, where they are looked for, and what is remembered of them. */
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { createAgentOfferStore } from '../../db/agent-offer-store.ts';
@@ -9,10 +9,10 @@ import type { AgentTarget } from '../../server/runners/acp/agent-target.ts';
 import { KNOWN_AGENTS } from '../../server/runners/acp/known-agents.ts';
 import { createCatalog } from '../../server/runners/catalog.ts';
 import { createRouterRunner } from '../../server/runners/router.ts';
-import type { Runner } from '../../server/runners/runner.ts';
+import type { ModelInfo, Runner } from '../../server/runners/runner.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { newStateFile, stateDbOptions } from '../support/state-db.ts';
-import { startTestServer } from '../support/test-server.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { drive, turnOf } from './model-bench.ts';
 
 const OFFER = {
@@ -205,4 +205,46 @@ it('[AC10] a server lists its agents over HTTP and starts none of them', async (
     models: [{ id: 'builtin' }, { id: 'mine/default', label: 'mine', provider: 'mine', source: 'configured' }],
   });
   await expect(chmod(trace, 0o644)).rejects.toThrow('ENOENT');
+});
+
+const SCRIPTED = path.join(import.meta.dirname, '../support/acp-agent.mjs');
+
+it('[AC11] what an agent offered in its first turn is listed, chosen and told to it, also after a restart', async () => {
+  const home = await temporaryFolder();
+  const log = path.join(home, 'frames');
+  const command = [process.execPath, SCRIPTED, '--models', 'small,big', '--modes', 'ask,code', '--log', log];
+  const config = JSON.stringify({ runner: { kind: 'acp', name: 'mine', command } });
+  const first = await startTestServer({ home, config });
+  await first.ask(await first.session(), 'hello');
+  const listed = async (server: TestServer) =>
+    (await server.call('GET', '/api/models')).json.models.filter((model: ModelInfo) => model.provider === 'mine');
+  const before = await listed(first);
+  expect(before.map(({ id }: ModelInfo) => id)).toEqual(['mine/default', 'mine/small', 'mine/big']);
+  expect(before[0].modes.map(({ id }: { id: string }) => id)).toEqual(['ask', 'code']);
+  await first.close();
+
+  const second = await startTestServer({ home, config });
+  expect(await listed(second)).toEqual(before);
+  const { admission } = await second.ask(await second.session({ model: 'mine/big?mode=code' }), 'hello');
+  expect(admission.outcome).toBe('completed');
+  const asked = await readFile(log, 'utf8');
+  for (const told of ['"value":"big"', '"modeId":"code"']) expect(asked).toContain(told);
+});
+
+it('[AC10] a session whose agent was taken out of the configuration says so, and can be given another', async () => {
+  const home = await temporaryFolder();
+  const mine = { kind: 'acp', name: 'mine', command: [process.execPath, SCRIPTED, '--models', 'small'] };
+  const first = await startTestServer({ home, config: JSON.stringify({ runner: mine }) });
+  const session = await first.session({ model: 'mine/default' });
+  await first.ask(session, 'hello');
+  await first.close();
+
+  const second = await startTestServer({ home, config: '{}' });
+  expect((await second.ask(session, 'hello')).admission.outcome).toBe('failed');
+  expect((await second.messages(session)).at(-1).error).toMatchObject({
+    code: 'model_not_found',
+    message: expect.stringContaining('The agent "mine" is no longer configured'),
+  });
+  await second.call('PATCH', `/api/sessions/${session}`, { model: 'builtin' });
+  expect((await second.ask(session, 'hello')).admission.outcome).toBe('completed');
 });

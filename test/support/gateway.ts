@@ -64,9 +64,9 @@ export async function connectGateway(
   { name = 'client', token, headers = {}, capable = false, onEvent = () => {} }: ConnectOptions = {},
 ): Promise<GatewayClient> {
   const address = new URL('api/ws', url);
-  address.protocol = 'ws:';
+  address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
   if (token !== undefined) address.searchParams.set('token', token);
-  const socket = new WebSocket(address, { headers, perMessageDeflate: false });
+  const socket = new WebSocket(address, { headers, perMessageDeflate: false, rejectUnauthorized: false });
   const frames: Json[] = [];
   const replies = new Map<number, (frame: Json) => void>();
   let code: number | null = null;

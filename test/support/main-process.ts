@@ -15,16 +15,19 @@ export interface MainProcess {
 /**
  * @param env besides PATH; nothing else of the environment of the tests reaches it
  * @param entry the file that is run, by default as it is compiled for the tests
+ * @param input what is piped in
  */
 export function startMain(
   args: readonly string[],
   env: Record<string, string> = {},
   entry: string = mainEntry,
+  input = '',
 ): MainProcess {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  child.stdin.on('error', () => {}).end(input);
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

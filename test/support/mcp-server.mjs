@@ -132,6 +132,7 @@ const LIES = [
   { name: 'twice', inputSchema: object() },
   'no tool',
   null,
+  { name: 'task', inputSchema: object(), execution: { taskSupport: 'required' } },
   { name: 'none' },
   { name: 'no_type', inputSchema: { properties: { a: {} }, required: ['a', 'b', 3] } },
   {

@@ -6,8 +6,10 @@
 import { RegistryTrouble } from '../../db/storage-trouble.ts';
 import type {
   AliveProbe,
+  ApiToken,
   ContextSummary,
   LeaseRequest,
+  Login,
   NewSession,
   OpenRow,
   Project,
@@ -35,6 +37,10 @@ export interface MemoryState {
   leases: Map<string, LeaseOwner>;
   epochs: (ProcessIdentity & { ended: boolean })[];
   projects: (Project & { created: number })[];
+  password: string | null;
+  guarded: boolean;
+  logins: Login[];
+  tokens: ApiToken[];
   /** Whether the files of a deleted session are gone too. */
   tombstones: Map<string, boolean>;
   /** When each was deleted, epoch seconds. */
@@ -51,6 +57,10 @@ export const emptyState = (): MemoryState => ({
   leases: new Map(),
   epochs: [],
   projects: [],
+  password: null,
+  guarded: false,
+  logins: [],
+  tokens: [],
   tombstones: new Map(),
   deletedAt: new Map(),
 });

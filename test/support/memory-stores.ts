@@ -13,6 +13,7 @@ import type {
 } from '../../db/stores.ts';
 import { type LeaseOwner, sameProcess, sameWriter } from '../../server/core/lease-rules.ts';
 import { createMemoryAdmissions } from './memory-admissions.ts';
+import { createMemoryCredentials } from './memory-credentials.ts';
 import { createMemoryEdits } from './memory-edits.ts';
 import { createMemoryMessages } from './memory-search.ts';
 import { createMemorySessions } from './memory-sessions.ts';
@@ -36,6 +37,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
     changes: createMemoryChanges(state),
     epochs: createMemoryEpochs(state),
     projects: createMemoryProjects(state),
+    credentials: createMemoryCredentials(state),
     dataVersion: () => 0, // There is no other connection.
     probe: async () => {},
     close: () => {},

@@ -1,5 +1,6 @@
 /** A reader of server-sent events over a real socket. */
 import http from 'node:http';
+import https from 'node:https';
 
 export interface SseEvent {
   id: string | null;
@@ -33,6 +34,8 @@ export interface SseOptions {
   body?: unknown;
   headers?: Record<string, string>;
   limitMs?: number;
+  /** The address of this machine that it comes from. */
+  from?: string;
 }
 
 /** Parses a whole stream text into events. */
@@ -55,12 +58,16 @@ export function parseSse(text: string): SseEvent[] {
 
 /** Opens a stream. Resolves when the headers are there. */
 export function openSse(url: string, options: SseOptions = {}): Promise<SseReader> {
-  const { method = 'GET', body, headers = {}, limitMs = 30_000 } = options;
+  const { method = 'GET', body, headers = {}, limitMs = 30_000, from } = options;
   return new Promise((resolve, reject) => {
     const payload = body === undefined ? undefined : JSON.stringify(body);
-    const request = http.request(url, {
+    const { request: send } = url.startsWith('https:') ? https : http;
+    const request = send(url, {
       method,
       agent: false,
+      // A certificate that a test has made.
+      rejectUnauthorized: false,
+      ...(from === undefined ? {} : { localAddress: from }),
       headers: {
         accept: 'text/event-stream',
         ...(payload === undefined ? {} : { 'content-type': 'application/json' }),

@@ -57,7 +57,7 @@ export function createAgentTerminals(
   const stopAll = (): void => {
     for (const { stop } of terminals.values()) stop();
   };
-  signal.addEventListener('abort', stopAll, { once: true });
+  
 
   const find = (params: unknown): [string, Terminal] => {
     const id = stringOf(recordOf(params).terminalId);

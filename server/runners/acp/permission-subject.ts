@@ -31,9 +31,14 @@ export interface PermissionSubject {
 }
 
 const KINDS = new Set(['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch', 'switch_mode']);
-/** Fields of an input that only speak about it, or are new in each call. */
-const NOTES = ['description', 'reason', 'justification', 'call_id', 'callId', 'turn_id', 'process_id', 'parsed_cmd'];
-const PATHS = ['path', 'file_path', 'filePath', 'abs_path', 'notebook_path'];
+/** Fields of an input that only speak about it, or are new in each call (the last two lines: codex). */
+const NOTES = [
+  ...['description', 'reason', 'justification', 'call_id', 'callId', 'turn_id', 'process_id', 'parsed_cmd'],
+  ...['started_at_ms', 'proposed_execpolicy_amendment', 'available_decisions', 'command_actions'],
+];
+/** Says something only when it is true. */
+const BACKGROUND = /^(?:is_|run_in_)?background$/;
+const PATHS = ['path', 'file_path', 'filePath', 'filepath', 'abs_path', 'notebook_path'];
 const FOLDERS = ['cwd', 'workdir', 'directory', 'dir_path'];
 /** So much of an agent's own words about a call is shown (characters). */
 const MAX_SAID = 300;
@@ -41,56 +46,27 @@ const MAX_SAID = 300;
 /** @param workspace null: nothing of it is inside one */
 export async function subjectOf(call: RawCall, agent: string, workspace: Workspace | null): Promise<PermissionSubject> {
   const kind = KINDS.has(stringOf(call.kind)) ? stringOf(call.kind) : 'other';
-  const input = recordOf(call.rawInput);
-  const said = saidOf(call, input);
   const own = { name: `${agent}.${kind}`.replace(/[^\w.-]/g, '-').slice(0, 128), effect: 'run' as const };
-  if (kind === 'execute') {
-    const found = await commandOf(input, workspace);
-    if (found) {
-      const { inside, run, rest, isKnown } = found;
-      return {
-        tool: inside ? { name: 'terminal', effect: 'run' } : own,
-        args: { ...rest, ...run },
-        description: `${agent} asks to run this itself, with all rights of the server's user. ${said}`.trim(),
-        covers: inside && isKnown ? [{ kind: 'run', key: runKey(run) }] : [],
-      };
-    }
-  }
-  const diffs = diffsOf(call.content);
-  const paths = pathsOf(call, input, diffs);
-  if (kind === 'edit') {
-    const names = await namesIn(workspace, paths);
-    if (names) {
-      const whole = typeof input.content === 'string' ? [input.content] : [];
-      return {
-        tool: { name: 'write_file', effect: 'write' },
-        args: { path: [...new Set(names.values())].join(', '), ...whatChanges(diffs, input) },
-        description: `${agent} asks to change this in the conversation's workspace itself. ${said}`.trim(),
-        // Of what is only taken away nothing could be found in what is written.
-        covers: [...new Set(diffs.some(({ after }) => after === '') ? [] : names.values())].map((name) => ({
-          kind: 'write',
-          name,
-          texts:
-            diffs.length > 0 ? diffs.filter(({ path }) => names.get(path) === name).map(({ after }) => after) : whole,
-        })),
-      };
-    }
-  }
-  return {
-    tool: own,
-    args: {
-      command: stringOf(call.title).replace(/[\r\n]+/g, ' ') || kind,
-      ...(paths.length === 0 ? {} : { paths: paths.join(', ') }),
-      ...whatChanges(diffs, without(input, ['command', ...NOTES])),
-      ...(input.command === undefined ? {} : { input: input.command }),
-    },
-    description: `${agent} asks to do this itself, with all rights of the server's user. ${said}`.trim(),
-    covers: [],
-  };
+  const asks: Asks = { call, input: inputOf(call.rawInput), agent, workspace, own };
+  const found =
+    kind === 'execute' ? await commandSubject(asks) : kind === 'edit' && workspace ? await changeSubject(asks) : null;
+  return found ?? otherSubject(asks, kind);
 }
 
-/** The command of an input, if it says one. `rest`: what else it says of it. */
-async function commandOf(input: Record<string, unknown>, workspace: Workspace | null) {
+interface Asks {
+  call: RawCall;
+  input: Record<string, unknown>;
+  agent: string;
+  workspace: Workspace | null;
+  /** The tool that it is when it is none of ours. */
+  own: PermissionSubject['tool'];
+}
+
+const inputOf = (raw: unknown): Record<string, unknown> =>
+  isEmptyValue(raw) || recordOf(raw) === raw ? recordOf(raw) : { input: raw };
+
+/** A command; null where none is said. */
+async function commandSubject({ call, input, agent, workspace, own }: Asks): Promise<PermissionSubject | null> {
   const words = [input.command, input.args].flatMap((part) => (Array.isArray(part) ? part : (part ?? [])));
   if (words.length === 0 || !words.every((word) => typeof word === 'string') || words[0] === '') return null;
   const folderName = FOLDERS.find((name) => stringOf(input[name]) !== '');
@@ -99,8 +75,53 @@ async function commandOf(input: Record<string, unknown>, workspace: Workspace | 
   const inside = place?.ok === true;
   const env = envOf(input.env);
   const run = runArguments(commandMeant(words), inside ? place.name : folder, env ?? {});
-  const taken = ['command', 'args', folderName ?? '', ...(env === null ? [] : ['env'])];
-  return { inside, run, rest: without(input, [...taken, ...NOTES]), isKnown: env !== null };
+  const said = ['command', 'args', folderName ?? '', ...(env === null ? [] : ['env']), ...NOTES];
+  return {
+    tool: inside ? { name: 'terminal', effect: 'run' } : own,
+    args: { ...without(input, said), ...run },
+    description: `${agent} asks to run this itself, with all rights of the server's user.${saidOf(call, input, [run.command])}`,
+    covers: inside && env !== null ? [{ kind: 'run', key: runKey(run) }] : [],
+  };
+}
+
+/** A change of files that all lie in the workspace; null for others. */
+async function changeSubject({ call, input, agent, workspace }: Asks): Promise<PermissionSubject | null> {
+  const diffs = diffsOf(call.content);
+  const paths = pathsOf(call, input, diffs);
+  const found = await namesIn(workspace, paths);
+  if (!found) return null;
+  const names = [...new Set(found.values())];
+  const textsOf = (name: string): string[] =>
+    diffs.length > 0
+      ? diffs.filter(({ path }) => found.get(path) === name).map(({ after }) => after)
+      : [stringOf(input.content)].filter((text) => text !== '');
+  return {
+    tool: { name: 'write_file', effect: 'write' },
+    args: { path: names.join(', '), ...whatChanges(diffs, input, found) },
+    description: `${agent} asks to change this in the conversation's workspace itself.${saidOf(call, input, paths)}`,
+    // Of what is only taken away nothing could be found in what is written.
+    covers: diffs.some(({ after }) => after === '')
+      ? []
+      : names.map((name) => ({ kind: 'write', name, texts: textsOf(name) })),
+  };
+}
+
+function otherSubject({ call, input, agent, own }: Asks, kind: string): PermissionSubject {
+  const diffs = diffsOf(call.content);
+  const paths = pathsOf(call, input, diffs);
+  const title = stringOf(call.title).replace(/[\r\n]+/g, ' ') || kind;
+  const { command, ...rest } = input;
+  return {
+    tool: own,
+    args: {
+      ...(paths.length === 0 ? {} : { paths: paths.join(', ') }),
+      ...whatChanges(diffs, without(rest, NOTES), null),
+      ...(isEmptyValue(command) ? {} : { input: command }),
+      command: title,
+    },
+    description: `${agent} asks to do this itself, with all rights of the server's user.${saidOf(call, input, [title])}`,
+    covers: [],
+  };
 }
 
 /** An environment as we give one; null for what is none, which is shown as it came. */
@@ -148,18 +169,27 @@ async function namesIn(workspace: Workspace | null, paths: readonly string[]): P
 }
 
 /** What is shown of a change: what differs, or the input where the agent shows no difference. */
-function whatChanges(diffs: readonly RawDiff[], input: Record<string, unknown>): Record<string, unknown> {
+function whatChanges(
+  diffs: readonly RawDiff[],
+  input: Record<string, unknown>,
+  names: Map<string, string> | null,
+): Record<string, unknown> {
   if (diffs.length === 0) return without(input, [...PATHS, ...NOTES]);
-  return { diff: diffs.map(({ path, before, after }) => diffOf(before, after, path).text).join('\n') };
+  const texts = diffs.map(({ path, before, after }) => diffOf(before, after, names?.get(path) ?? path.slice(1)).text);
+  return { diff: texts.join('').trimEnd() };
 }
 
 /** Fields that say something, but for these. */
 const without = (input: Record<string, unknown>, names: readonly string[]): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(input).filter(([name, value]) => !names.includes(name) && !isEmptyValue(value)));
+  Object.fromEntries(
+    Object.entries(input).filter(
+      ([name, value]) => !names.includes(name) && !isEmptyValue(value) && !(value === false && BACKGROUND.test(name)),
+    ),
+  );
 
-function saidOf(call: RawCall, input: Record<string, unknown>): string {
+/** @param shown what is shown anyhow */
+function saidOf(call: RawCall, input: Record<string, unknown>, shown: readonly string[]): string {
   const words = stringOf(input.description) || stringOf(input.reason) || stringOf(call.title);
   const line = oneLineOf(words, MAX_SAID);
-  const command = stringOf(input.command);
-  return line === '' || (command !== '' && line.includes(command)) ? '' : `It says: "${line}"`;
+  return line === '' || shown.some((text) => text !== '' && line.includes(text)) ? '' : ` It says: "${line}"`;
 }

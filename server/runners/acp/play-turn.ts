@@ -91,7 +91,12 @@ interface Place {
 async function playWith(agent: WarmAgent, place: Place, play: Play, parts: PlayParts): Promise<RunnerEnd> {
   const { turn, stop } = play;
   if (stop.aborted) return failure.INTERRUPTED;
-  const opened = await open(agent, await parts.store.get(turn.sessionId), place.cwd, play, parts);
+  // Without it the agent is told the transcript again: that is no reason to fail a turn.
+  const known = await parts.store.get(turn.sessionId).catch((error) => {
+    parts.log.warn({ session_id: turn.sessionId, err: error }, 'what an agent was told could not be read');
+    return null;
+  });
+  const opened = await open(agent, known, place.cwd, play, parts);
   if ('kind' in opened) return opened;
   if (stop.aborted) return failure.INTERRUPTED;
   const end = await tell(agent, opened, place, play, parts);
@@ -157,7 +162,6 @@ async function tell(
   const { approvals, commands, limits, now } = parts;
   const note = async (answered: boolean): Promise<void> => {
     const record = { agent: target.name, agent_session_id: session.id, cwd, seen_run: turn.runId, answered };
-    // Without it the agent is told the transcript again: that is no reason to fail a turn.
     await parts.store.put(turn.sessionId, record, now()).catch((error) => {
       parts.log.warn({ session_id: turn.sessionId, err: error }, 'what an agent was told could not be noted');
     });

@@ -1,0 +1,165 @@
+/** The password, logins and API tokens. Of each secret only a digest is here (SE6). */
+import { and, asc, desc, eq, gt, isNull, lte, or } from 'drizzle-orm';
+import type { Scope } from '../server/core/terms.ts';
+import type { Db, StateDb } from './client.ts';
+import { apiTokens, logins, stateMeta } from './schema.ts';
+import type { ApiToken, CredentialStore, Login } from './stores.ts';
+
+const PASSWORD = 'password';
+const GUARDED = 'guarded';
+
+const toLogin = (row: typeof logins.$inferSelect): Login => ({
+  login_id: row.loginId,
+  secret_hash: row.secretHash,
+  basis: row.basis,
+  scope: row.scope as Scope,
+  address: row.address,
+  agent: row.agent,
+  created_at: row.createdAt,
+  seen_at: row.seenAt,
+  expires_at: row.expiresAt,
+});
+
+const toToken = (row: typeof apiTokens.$inferSelect): ApiToken => ({
+  token_id: row.tokenId,
+  name: row.name,
+  secret_hash: row.secretHash,
+  scope: row.scope as Scope,
+  created_at: row.createdAt,
+  used_at: row.usedAt,
+  expires_at: row.expiresAt,
+});
+
+const hasTokens = (db: Db): boolean =>
+  db.select({ id: apiTokens.tokenId }).from(apiTokens).limit(1).get() !== undefined;
+
+const guard = (db: Db): void =>
+  void db.insert(stateMeta).values({ key: GUARDED, value: 'yes' }).onConflictDoNothing().run();
+
+export function createCredentialStore(state: StateDb): CredentialStore {
+  const standing = (now: number) => or(isNull(apiTokens.expiresAt), gt(apiTokens.expiresAt, now));
+
+  return {
+    kept: () =>
+      state.read((db) => ({
+        password: db.select().from(stateMeta).where(eq(stateMeta.key, PASSWORD)).get()?.value ?? null,
+        hasTokens: hasTokens(db),
+        guarded: db.select().from(stateMeta).where(eq(stateMeta.key, GUARDED)).get() !== undefined,
+      })),
+
+    setPassword: (value) =>
+      state.write((db) => {
+        db.delete(stateMeta).where(eq(stateMeta.key, PASSWORD)).run();
+        db.delete(logins).run();
+        if (value !== null) {
+          db.insert(stateMeta).values({ key: PASSWORD, value }).run();
+          guard(db);
+        } else if (!hasTokens(db)) {
+          db.delete(stateMeta).where(eq(stateMeta.key, GUARDED)).run();
+        }
+      }),
+
+    addLogin: (login) =>
+      state.write((db) => {
+        db.delete(logins).where(lte(logins.expiresAt, login.created_at)).run();
+        db.insert(logins)
+          .values({
+            loginId: login.login_id,
+            secretHash: login.secret_hash,
+            basis: login.basis,
+            scope: login.scope,
+            address: login.address,
+            agent: login.agent,
+            createdAt: login.created_at,
+            seenAt: login.seen_at,
+            expiresAt: login.expires_at,
+          })
+          .run();
+      }),
+
+    login: (secretHash, now) =>
+      state.read((db) => {
+        const row = db
+          .select()
+          .from(logins)
+          .where(and(eq(logins.secretHash, secretHash), gt(logins.expiresAt, now)))
+          .get();
+        return row ? toLogin(row) : null;
+      }),
+
+    loginById: (loginId, now) =>
+      state.read((db) => {
+        const row = db
+          .select()
+          .from(logins)
+          .where(and(eq(logins.loginId, loginId), gt(logins.expiresAt, now)))
+          .get();
+        return row ? toLogin(row) : null;
+      }),
+
+    logins: (now) =>
+      state.read((db) =>
+        db.select().from(logins).where(gt(logins.expiresAt, now)).orderBy(desc(logins.seenAt)).all().map(toLogin),
+      ),
+
+    knowsAddress: (address, now) =>
+      state.read((db) => {
+        const known = and(eq(logins.address, address), gt(logins.expiresAt, now));
+        return db.select({ id: logins.loginId }).from(logins).where(known).limit(1).get() !== undefined;
+      }),
+
+    seenLogin: (loginId, now) =>
+      state.write((db) => void db.update(logins).set({ seenAt: now }).where(eq(logins.loginId, loginId)).run()),
+
+    endLogin: (loginId) => state.write((db) => db.delete(logins).where(eq(logins.loginId, loginId)).run().changes > 0),
+
+    addToken: (token) =>
+      state.write((db) => {
+        db.insert(apiTokens)
+          .values({
+            tokenId: token.token_id,
+            name: token.name,
+            secretHash: token.secret_hash,
+            scope: token.scope,
+            createdAt: token.created_at,
+            usedAt: token.used_at,
+            expiresAt: token.expires_at,
+          })
+          .run();
+        guard(db);
+      }),
+
+    token: (secretHash, now) =>
+      state.read((db) => {
+        const row = db
+          .select()
+          .from(apiTokens)
+          .where(and(eq(apiTokens.secretHash, secretHash), standing(now)))
+          .get();
+        return row ? toToken(row) : null;
+      }),
+
+    tokenById: (tokenId, now) =>
+      state.read((db) => {
+        const row = db
+          .select()
+          .from(apiTokens)
+          .where(and(eq(apiTokens.tokenId, tokenId), standing(now)))
+          .get();
+        return row ? toToken(row) : null;
+      }),
+
+    tokens: () => state.read((db) => db.select().from(apiTokens).orderBy(asc(apiTokens.createdAt)).all().map(toToken)),
+
+    usedToken: (tokenId, now) =>
+      state.write((db) => void db.update(apiTokens).set({ usedAt: now }).where(eq(apiTokens.tokenId, tokenId)).run()),
+
+    removeToken: (tokenId) =>
+      state.write((db) => {
+        db.delete(logins)
+          .where(eq(logins.basis, `token:${tokenId}`))
+          .run();
+        return db.delete(apiTokens).where(eq(apiTokens.tokenId, tokenId)).run().changes > 0;
+      }),
+  };
+}
