@@ -36,8 +36,9 @@ export function createGrowingMarkdown() {
     }
     tail.replaceChildren(renderMarkdown(rest, false));
     const node = isCode ? tail.querySelector('pre > code')?.firstChild : null;
-    code = node?.data === `${last?.text}\n` ? { node, lang: last.lang } : null;
-    // The renderer ends code with a line break of its own; what is added goes in front of where that was.
+    // The renderer ends code with one line break, whatever it ended with; here what comes next follows the text itself.
+    const isPlain = node?.data?.replace(/\n$/, '') === last?.text?.replace(/\n$/, '');
+    code = node && isPlain ? { node, lang: last.lang } : null;
     if (code) node.data = last.text;
   }
 

@@ -65,7 +65,7 @@ export function createKeyboard({ settings, actions }) {
         h('h3', {}, 'In the message box'),
         h('dl.keys', {}, ...ELSEWHERE.map(row)),
         h('h3', {}, 'Commands'),
-        h('dl.keys', {}, ...COMMANDS.map(commandRow)),
+        h('dl.keys.of-commands', {}, ...COMMANDS.map(commandRow)),
         h(
           'p.help',
           {},

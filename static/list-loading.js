@@ -60,8 +60,8 @@ export function createListLoading({ api, store }) {
     async load() {
       const { loading, wanted, loaded, view, sessions } = list();
       if (loading || wanted <= loaded || store.get().auth !== 'ok') return;
-      const list = fetchInto(view, false, () => beginning(view, sessions.length));
-      await Promise.all([list, loadProjects(), view.q === '' ? null : loadHits(view)]);
+      const titles = fetchInto(view, false, () => beginning(view, sessions.length));
+      await Promise.all([titles, loadProjects(), view.q === '' ? null : loadHits(view)]);
     },
     async more() {
       const { loading, next, view } = list();

@@ -71,7 +71,8 @@ export function openMenu({ items, label, at, from }) {
     if (event.target === shade) close();
   });
   window.addEventListener('resize', close);
-  document.body.append(shade);
+  // In the part of the page that it belongs to, and above a dialog that it was opened from.
+  (from?.closest('dialog, aside, main') ?? document.body).append(shade);
   place(menu, at);
   focusAt(0);
   return { close };

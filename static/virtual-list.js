@@ -9,6 +9,8 @@ import { inSight, lineAfter } from './list-layout.js';
 
 /** Lines that are drawn above and below the window: what a quick turn of a wheel brings before the next frame. */
 const AROUND = 8;
+/** More are asked for when so few loaded ones are left below: who goes on steadily never sees an empty line. */
+const AHEAD = 60;
 
 /**
  * @param scroll the element that scrolls
@@ -16,7 +18,7 @@ const AROUND = 8;
  * @param kinds by the kind of a line a function that makes its element:
  * `{element, stop, update(line, context)}`, where `stop` is what takes the focus (null for none). `kinds.pending` stands for lines that
  * are not loaded yet
- * @param onNeed called when lines in sight are not loaded yet
+ * @param onNeed called when lines that are not loaded yet are in sight, or soon will be
  */
 export function createVirtualList({ scroll, label, kinds, onNeed }) {
   const probe = h('div.line-probe', { 'aria-hidden': 'true' });
@@ -51,7 +53,7 @@ export function createVirtualList({ scroll, label, kinds, onNeed }) {
     const stop = places.get(active);
     if (stop !== undefined && stop < first) drawn.unshift(stop);
     else if (stop !== undefined && stop >= end) drawn.push(stop);
-    if (end > lines.length) onNeed();
+    if (pending > 0 && end + AHEAD > lines.length) onNeed();
     return drawn;
   }
 

@@ -49,7 +49,7 @@ export interface Link {
   listTools(): Promise<{ ok: true; tools: unknown[] } | { ok: false; why: string }>;
   /** Never rejects. When it is given up, the server is told. */
   call(tool: string, args: Record<string, unknown>, limits: CallLimits): Promise<CallEnd>;
-  /** Whether the server still answers, in a few seconds. */
+  /** Whether the server still answers, in a few seconds or as long as a call may take. */
   answers(): Promise<boolean>;
   /** Resolves with why, in words, when it is closed by anybody. */
   ended: Promise<string>;
@@ -72,6 +72,7 @@ export async function openLink(
   parts: LinkParts,
 ): Promise<{ ok: true; link: Link } | { ok: false; why: string }> {
   const { transport } = settings;
+  if (parts.signal.aborted) return { ok: false, why: 'stopped' };
   const limit = AbortSignal.any([parts.signal, AbortSignal.timeout(settings.connectTimeoutS * 1000)]);
   const first =
     transport.kind === 'stdio'
@@ -146,7 +147,7 @@ async function handshake(
         }
       },
       answers: () =>
-        client.request({ method: 'ping' }, anything, { timeout: PING_MS }).then(
+        client.request({ method: 'ping' }, anything, { timeout: Math.min(PING_MS, settings.timeoutS * 1000) }).then(
           () => true,
           // Whoever says that it knows no ping has answered.
           (error) => error instanceof ProtocolError && error.code !== CONNECTION_CLOSED,

@@ -3,7 +3,7 @@
  * SDK has one too, but knows nothing of process groups, of what a program leaves behind, or of a start after a kill.
  */
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import type { Program, Programs } from '../workspace/programs.ts';
+import type { Program, Programs, Started } from '../workspace/programs.ts';
 import { endWords, notStartedWords } from './failure-words.ts';
 import type { McpServerSettings } from './settings.ts';
 
@@ -21,31 +21,36 @@ export function createStdioTransport(
   settings: Extract<McpServerSettings['transport'], { kind: 'stdio' }>,
   programs: Programs,
 ): OpenTransport {
+  let starting: Promise<Started> | null = null;
   let program: Program | null = null;
+  /** One after the other: the SDK takes an answer at once and a notification a moment later, and would lose one before it. */
+  let delivered: Promise<void> = Promise.resolve();
   let why: string | null = null;
   let isClosed = false;
 
   const transport: Transport = {
     async start() {
-      const started = await programs.start({
+      starting = programs.start({
         command: settings.command,
         args: settings.args,
         env: settings.env,
         folder: settings.folder,
         maxLineBytes: MAX_MESSAGE_BYTES,
         onLine(line) {
-          for (const message of messagesOf(line)) transport.onmessage?.(message);
+          for (const message of messagesOf(line)) {
+            delivered = delivered.then(() => transport.onmessage?.(message));
+          }
         },
       });
+      const started = await starting;
       if (!started.ok) {
         why = notStartedWords(started.code);
         throw new Error('the program was not started');
       }
       program = started.program;
-      if (isClosed) await program.close();
       void program.ended.then((end) => {
         why = endWords(end, started.program.lastWords());
-        close();
+        void delivered.then(close);
       });
     },
     async send(message) {
@@ -53,7 +58,8 @@ export function createStdioTransport(
     },
     async close() {
       close();
-      await program?.close();
+      const started = await starting;
+      if (started?.ok) await started.program.close();
     },
   };
   const close = (): void => {

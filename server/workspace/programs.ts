@@ -49,9 +49,11 @@ export interface Program {
   close(): Promise<void>;
 }
 
+/** `code` is the system's word for why it could not. */
+export type Started = { ok: true; program: Program } | { ok: false; code: string };
+
 export interface Programs {
-  /** Starts one. `code` is the system's word for why it could not. */
-  start(request: ProgramRequest): Promise<{ ok: true; program: Program } | { ok: false; code: string }>;
+  start(request: ProgramRequest): Promise<Started>;
   /** How many have processes. */
   running(): number;
   /** Ends all of them and waits until they are gone. No more are started. */
@@ -67,6 +69,7 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 /** Makes what starts programs. What servers left that are gone is ended with their commands (commands.ts). */
 export function createPrograms(parts: ProgramsParts): Programs {
   const running = new Set<Program>();
+  const starting = new Set<Promise<Started>>();
   let closed = false;
 
   const spawnIt = ({ command, args, env, folder }: ProgramRequest, mark: string, held: FileHandle): Child | string => {
@@ -83,47 +86,60 @@ export function createPrograms(parts: ProgramsParts): Programs {
     }
   };
 
+  const launch = async (request: ProgramRequest): Promise<Started> => {
+    const mark = parts.newMark();
+    const note = (leader: ProcessIdentity | null) => parts.notes.note({ mark, server: parts.server, leader });
+    let held: FileHandle | null = null;
+    let code = 'closed';
+    try {
+      await note(null);
+      held = await parts.notes.hold(mark);
+      const child = closed ? code : spawnIt(request, mark, held);
+      if (typeof child === 'string') code = child;
+      else {
+        const failed = new Promise<string>((resolve) => child.once('error', (error) => resolve(codeOf(error))));
+        const { pid } = child;
+        if (pid === undefined) code = await failed;
+        else {
+          // Without this note it would still be found by its mark.
+          const noted = note(parts.identityOf(pid)).catch(() => {});
+          const program = follow(child, pid, request, async () => {
+            const isEnded = await endProcesses({ mark, leader: pid }, parts.graceMs);
+            running.delete(program);
+            await noted; // It would come after the end otherwise, and stay.
+            if (isEnded) await parts.notes.forget(mark);
+            else parts.onLeft(mark);
+          });
+          running.add(program);
+          await noted;
+          return { ok: true, program };
+        }
+      }
+    } catch (error) {
+      code = codeOf(error);
+    } finally {
+      await held?.close(); // The program has its own.
+    }
+    await parts.notes.forget(mark).catch(() => {}); // A note without a process is forgotten at the next start.
+    return { ok: false, code };
+  };
+
   return {
     async start(request) {
-      const mark = parts.newMark();
-      const note = (leader: ProcessIdentity | null) => parts.notes.note({ mark, server: parts.server, leader });
-      let held: FileHandle | null = null;
-      let code = 'closed';
+      const started = launch(request);
+      starting.add(started);
       try {
-        await note(null);
-        held = await parts.notes.hold(mark);
-        const child = closed ? code : spawnIt(request, mark, held);
-        if (typeof child === 'string') code = child;
-        else {
-          const failed = new Promise<string>((resolve) => child.once('error', (error) => resolve(codeOf(error))));
-          const { pid } = child;
-          if (pid === undefined) code = await failed;
-          else {
-            const program = follow(child, pid, request, async () => {
-              const isEnded = await endProcesses({ mark, leader: pid }, parts.graceMs);
-              running.delete(program);
-              if (isEnded) await parts.notes.forget(mark);
-              else parts.onLeft(mark);
-            });
-            running.add(program);
-            // Without this note it would still be found by its mark.
-            await note(parts.identityOf(pid)).catch(() => {});
-            return { ok: true, program };
-          }
-        }
-      } catch (error) {
-        code = codeOf(error);
+        return await started;
       } finally {
-        await held?.close(); // The program has its own.
+        starting.delete(started);
       }
-      await parts.notes.forget(mark).catch(() => {}); // A note without a process is forgotten at the next start.
-      return { ok: false, code };
     },
 
     running: () => running.size,
 
     async close() {
       closed = true;
+      await Promise.all(starting);
       await Promise.all([...running].map((program) => program.close()));
     },
   };

@@ -5,7 +5,6 @@
 import { execFile } from 'node:child_process';
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { REAL_AGENTS, type RealAgent } from './real-agents.ts';
 
@@ -31,37 +30,46 @@ const OPTIONS = [
   '--fetch-retries=1',
 ];
 
+const isThere = (agent: RealAgent, folder: string): Promise<boolean> =>
+  access(path.join(folder, agent.program)).then(
+    () => true,
+    () => false,
+  );
+
 /** @param limitMs how long npm may take */
 async function install(agent: RealAgent, limitMs: number): Promise<Installed> {
   const folder = path.join(CACHE, `${agent.name}-${agent.version}`);
-  const isThere = (place: string) => access(path.join(place, agent.program));
-  try {
-    await isThere(folder);
-    return { folder };
-  } catch {} // Not yet.
+  if (await isThere(agent, folder)) return { folder };
   await mkdir(CACHE, { recursive: true });
   // Only what was installed as a whole gets the name by which it is found the next time.
   const fresh = await mkdtemp(path.join(CACHE, 'new-'));
-  try {
-    const what = `${agent.package}@${agent.version}`;
-    await promisify(execFile)('npm', ['install', '--prefix', fresh, ...OPTIONS, what], { timeout: limitMs });
-    await isThere(fresh);
+  const reason = await npmInstall(`${agent.package}@${agent.version}`, fresh, limitMs);
+  if (reason === null && (await isThere(agent, fresh))) {
     await rm(folder, { recursive: true, force: true });
     await rename(fresh, folder);
     return { folder };
-  } catch (error) {
-    await rm(fresh, { recursive: true, force: true });
-    const { killed, stderr } = error as { killed?: boolean; stderr?: string };
-    const said = (stderr || String(error)).trim().split('\n')[0];
-    return { reason: killed ? `npm took longer than ${LIMIT_MS / 1000} s for all agents` : `npm: ${said}` };
   }
+  await rm(fresh, { recursive: true, force: true });
+  return { reason: reason ?? 'it has no program for this platform' };
+}
+
+/** @returns why it could not, in npm's words; null when it did */
+function npmInstall(what: string, folder: string, limitMs: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const timeout = Math.max(1, Math.ceil(limitMs));
+    execFile('npm', ['install', '--prefix', folder, ...OPTIONS, what], { timeout }, (error, _stdout, stderr) => {
+      if (!error) resolve(null);
+      else if (error.killed) resolve(`npm took longer than ${LIMIT_MS / 1000} s for all agents`);
+      else resolve(stderr.trim().split('\n')[0] || error.message);
+    });
+  });
 }
 
 export default async function setup(project: TestProject): Promise<void> {
   const agents: Record<string, Installed> = {};
   const begun = performance.now();
   for (const agent of REAL_AGENTS) {
-    const installed = await install(agent, Math.max(1, LIMIT_MS - (performance.now() - begun)));
+    const installed = await install(agent, LIMIT_MS - (performance.now() - begun));
     agents[agent.name] = installed;
     if ('reason' in installed) {
       process.stderr.write(`skipped: ${agent.name} ${agent.version} cannot be installed: ${installed.reason}\n`);

@@ -139,6 +139,9 @@ describe.skipIf(browserMissing !== '')(`messages of a conversation ${browserMiss
     const foot = messageWith(page, 'question').getByRole('toolbar');
     await foot.getByRole('button', { name: 'Copy this message' }).focus();
     const focused = () => page.evaluate(`document.activeElement?.getAttribute('aria-label')`);
+    await page.keyboard.press('Tab');
+    expect(await messageWith(page, 'answer').locator(':focus').getAttribute('aria-label')).toBe('Copy this message');
+    await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('ArrowRight');
     expect(await focused()).toBe('Edit and send again');
     await page.keyboard.press('Tab');

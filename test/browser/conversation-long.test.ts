@@ -87,17 +87,6 @@ describe.skipIf(browserMissing !== '')(`a long conversation ${browserMissing}`, 
     await page.evaluate(FRAMES);
     expect(Math.abs((await top()) - before)).toBeLessThan(3);
 
-    // Far back, only a piece is in the document; the end is one click away.
-    for (let at = 0; at < 40 && (await page.locator('.turns.past').count()) === 0; at += 1) {
-      const [now] = await edges(page);
-      await scrollBack(page);
-      await until('more is there', async () => (await edges(page))[0] !== now);
-    }
-    expect(await page.locator('.turns.past').count()).toBe(1);
-    expect(await rowsOn(page)).toBeLessThanOrEqual(800);
-    await page.getByRole('button', { name: 'Latest' }).click();
-    await question(page, 4999).waitFor();
-    await until('it is at the end', () => page.evaluate(isAtEnd));
     expect(page.problems).toEqual([]);
   });
 

@@ -2,27 +2,15 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
-import { choose, chooseView, isLive, item, line, lists, titles } from '../support/list-page.ts';
+import { choose, chooseView, item, line, lists, pageWithSessions, titles } from '../support/list-page.ts';
 import { createEchoRunner } from '../support/scripted-runner.ts';
-import { deleteSessions, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { until } from '../support/until.ts';
 
 const browser = createBrowser();
 const shared = sharedServer(() => ({ overrides: { runner: createEchoRunner().runner } }));
 
-async function withSessions(...names: string[]) {
-  const server = shared();
-  await deleteSessions(server);
-  const ids: string[] = [];
-  for (const title of names.toReversed()) ids.unshift(await server.session({ title }));
-  const open = async () => {
-    const page = await browser.open(server.url);
-    await isLive(page);
-    await lists(page, ...names);
-    return page;
-  };
-  return { server, ids, open, page: await open() };
-}
+const withSessions = (...names: string[]) => pageWithSessions(browser, shared(), names);
 
 /** The colour of the dot of a conversation. */
 const dotOf = (page: OpenPage, title: string) =>

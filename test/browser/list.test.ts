@@ -2,29 +2,27 @@
 import { describe, expect, test } from 'vitest';
 import { DOCUMENT_FORMAT, DOCUMENT_VERSION } from '../../server/core/session-document.ts';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
-import { choose, chooseView, focused, isLive, item, line, lists, search, titles } from '../support/list-page.ts';
+import {
+  choose,
+  chooseView,
+  focused,
+  isLive,
+  item,
+  line,
+  lists,
+  pageWithSessions,
+  search,
+  titles,
+} from '../support/list-page.ts';
 import { createEchoRunner, createScriptedRunner } from '../support/scripted-runner.ts';
-import { deleteSessions, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { startTestServer } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
 
 const browser = createBrowser();
 const shared = sharedServer(() => ({ overrides: { runner: createEchoRunner().runner } }));
 
-/** A page with a list of nothing but sessions of this title, newest first. */
-async function withSessions(...names: string[]) {
-  const server = shared();
-  await deleteSessions(server);
-  const ids: string[] = [];
-  for (const title of names.toReversed()) ids.unshift(await server.session({ title }));
-  const open = async () => {
-    const page = await browser.open(server.url);
-    await isLive(page);
-    await lists(page, ...names);
-    return page;
-  };
-  return { server, ids, open, page: await open() };
-}
+const withSessions = (...names: string[]) => pageWithSessions(browser, shared(), names);
 
 /** An exported conversation that begins with a prompt, long ago, and goes on for some messages. */
 const conversation = (title: string, prompt: string, count: number) => ({
@@ -197,7 +195,7 @@ describe.skipIf(browserMissing !== '')(`the list of conversations ${browserMissi
     await page.locator('.badge[data-status="running"]').waitFor();
     await choose(page, 'busy', 'Delete');
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
-    expect(await titles(page)).toEqual(['busy', 'idle']);
+    await lists(page, 'busy', 'idle');
     expect(turn.signal.aborted).toBe(false);
     turn.complete();
     await page.locator('.badge[data-status="running"]').waitFor({ state: 'hidden' });
@@ -210,7 +208,7 @@ describe.skipIf(browserMissing !== '')(`the list of conversations ${browserMissi
     await page.mouse.move(640, 400);
     await page.clock.fastForward(10_000);
     await page.getByRole('dialog').getByText('Stop and delete “busy”?').waitFor();
-    expect(await titles(page)).toEqual(['busy', 'idle']);
+    await lists(page, 'busy', 'idle');
     await page.getByRole('dialog').getByRole('button', { name: 'Stop and delete' }).click();
     await lists(page, 'idle');
     await page.clock.fastForward(10_000);

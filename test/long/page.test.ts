@@ -4,7 +4,7 @@ import { browserMissing, createBrowser, type OpenPage } from '../support/browser
 import { startChildServer, writeProviderHome } from '../support/child-server.ts';
 import { startFakeProvider } from '../support/fake-provider.ts';
 import { temporaryFolder } from '../support/home.ts';
-import { answersOn, createPageBench, isStored, promptsOn } from '../support/page-bench.ts';
+import { createPageBench, isStored } from '../support/page-bench.ts';
 import { seededRandom, testSeed } from '../support/random.ts';
 import { createTcpRelay } from '../support/tcp-relay.ts';
 import { until } from '../support/until.ts';
@@ -14,7 +14,9 @@ const browser = createBrowser();
 
 const box = (page: OpenPage) => page.getByLabel('Message', { exact: true });
 const plain = (texts: string[]) => texts.join(' ').replaceAll(/\s+/g, ' ').trim();
-const shown = async (page: OpenPage) => plain(await answersOn(page));
+// Of what is out of sight a browser knows the text, but not how it looks.
+const shown = async (page: OpenPage) => plain(await page.locator('.assistant .markdown').allTextContents());
+const promptsOn = (page: OpenPage) => page.locator('.user .bubble-text').allTextContents();
 const isLive = (page: OpenPage) => page.locator('.connection[data-state="live"]').waitFor();
 
 async function send(page: OpenPage, text: string): Promise<void> {
@@ -72,6 +74,7 @@ describe.skipIf(browserMissing !== '')(`the page under rough treatment ${browser
     let index = 0;
     const answers: Promise<unknown>[] = [];
     const steps: string[] = [];
+    let last = '';
     const isRunning = async () =>
       ['running', 'waiting'].includes((await bench.server().call('GET', `/api/sessions/${id}`)).json.session.status);
     const someone = () => pages[random() < 0.5 ? 0 : 1];
@@ -120,7 +123,10 @@ describe.skipIf(browserMissing !== '')(`the page under rough treatment ${browser
       }
       await until(`both show the same after ${steps.slice(-3).join(', ')} (seed ${seed})`, async () => {
         const [one, other] = [await view(pages[0]), await view(pages[1])];
+        last = `${one}\n${other}`;
         return one === other;
+      }).catch((error) => {
+        throw new Error(last, { cause: error });
       });
     }
     console.log(steps.join(' '));

@@ -43,4 +43,4 @@ it('[MC6] what a server of ours that was killed left is ended by the next start,
   second.process.kill('SIGTERM');
   expect(await second.exited).toBe(0);
   expect(family()).toEqual([]);
-});
+}, 120_000);

@@ -34,7 +34,6 @@ const sheet = (page: Page) => page.keyboard.press('?');
 const commands = (page: Page) => page.getByLabel('Message', { exact: true }).fill('/');
 const models = (page: Page) => page.locator('.picker-model').click();
 const menu = (page: Page) => page.getByRole('button', { name: 'Conversations' }).click();
-const openTool = (page: Page) => page.locator('.tool > summary').first().click();
 const blur = (page: Page) => page.locator('#message').blur();
 const after =
   (...acts: ((page: Page) => Promise<unknown>)[]) =>
@@ -43,7 +42,7 @@ const after =
   };
 
 const SHOTS: Shot[] = [
-  { name: 'desktop-light', options: DESKTOP, title: QUERY.title, act: openTool },
+  { name: 'desktop-light', options: DESKTOP, title: QUERY.title },
   { name: 'desktop-dark', options: { ...DESKTOP, ...DARK }, title: BREAD.title },
   { name: 'approval', options: DESKTOP, title: MIGRATION.title },
   { name: 'first-run', options: DESKTOP, isBare: true },

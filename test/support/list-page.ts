@@ -1,10 +1,30 @@
 /** The list of conversations as a person handles it: for tests of the page. */
 import type { Locator } from 'playwright-core';
-import type { OpenPage } from './browser.ts';
+import type { createBrowser, OpenPage } from './browser.ts';
+import { deleteSessions } from './shared-server.ts';
+import type { TestServer } from './test-server.ts';
 import { until } from './until.ts';
 
 /** Waits until the page has a stream. */
 export const isLive = (page: OpenPage) => page.locator('.connection[data-state="live"]').waitFor();
+
+/** A page with a list of nothing but new sessions of these titles, in that order; `open` opens another. */
+export async function pageWithSessions(
+  browser: ReturnType<typeof createBrowser>,
+  server: TestServer,
+  names: readonly string[],
+) {
+  await deleteSessions(server);
+  const ids: string[] = [];
+  for (const title of names.toReversed()) ids.unshift(await server.session({ title }));
+  const open = async () => {
+    const page = await browser.open(server.url);
+    await isLive(page);
+    await lists(page, ...names);
+    return page;
+  };
+  return { server, ids, open, page: await open() };
+}
 
 /** The line of a conversation. */
 export const line = (page: OpenPage, title: string): Locator =>

@@ -16,7 +16,7 @@
  *        --mark WORD      only to be found by it in the process table
  *
  * Tools: echo {text} · add {a, b} · fail · refuse · die · exit {code} · wait (until it is cancelled) · sleep (for ever, and
- * ignores that) · steps {count} (progress) · kinds (content of every kind) · big {size} · key (tells its API_KEY) ·
+ * ignores that) · spin (and hears nothing more) · steps {count} (progress) · kinds (content of every kind) · big {size} · key (tells its API_KEY) ·
  * change (its list has `late` from then on) · long (a line of 17 MiB)
  */
 import { spawn } from 'node:child_process';
@@ -68,6 +68,12 @@ const TOOLS = {
   ],
   wait: [object(), (_args, { id }) => new Promise((resolve) => cancels.set(id, () => resolve(null)))],
   sleep: [object(), forever],
+  spin: [
+    object(),
+    () => {
+      for (;;);
+    },
+  ],
   steps: [
     object({ count: { type: 'integer' } }),
     async ({ count = 3 }, { token, say }) => {

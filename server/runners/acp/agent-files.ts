@@ -6,7 +6,7 @@ import { readArguments } from '../../workspace/arguments.ts';
 import type { Text } from '../../workspace/lines.ts';
 import { sentence } from '../../workspace/path-words.ts';
 import { MAX_EDIT_BYTES } from '../../workspace/replace.ts';
-import type { ClientParts } from './client-methods.ts';
+import type { ClientParts } from './client-parts.ts';
 import { recordOf } from './raw.ts';
 import { notAllowed, notDone, notThere, unfit } from './refusals.ts';
 

@@ -51,7 +51,7 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
 
   /** Silence counts only while the agent does nothing, and nothing is done for it. */
   const heard = (): void => {
-    if (asking > 0 || updates.busy()) watch.arrived();
+    if (!isInFlight || asking > 0 || updates.busy()) watch.arrived();
     else watch.waiting();
   };
   const tell = (told: RunnerEvent[]): void => {
@@ -81,6 +81,9 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
       if (sessionUpdate === 'current_mode_update' && typeof currentModeId === 'string')
         session.chosen.mode = currentModeId;
       if (isInFlight) tell(updates.take(update));
+    },
+    answered() {
+      isInFlight = false;
     },
     async asked(work) {
       if (!isInFlight) return null;
@@ -123,10 +126,9 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
   return {
     async prompt(prompt) {
       isInFlight = true;
-      watch.waiting();
+      heard();
       const answered = connection.request(methods.agent.session.prompt, { sessionId: session.id, prompt }, null);
       const answer = await Promise.race([answered, stopped]);
-      watch.arrived();
       if (answer === 'stopped') {
         const isStalled = watch.stopped() === 'stalled';
         if (isStalled) events.tell(updates.promptEnded(undefined));
@@ -135,15 +137,13 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
         return { kind: 'ended', end, answered: await cancel(answered) };
       }
       if (answer.kind === 'gone' || answer.kind === 'late') {
-        events.tell(updates.promptEnded(undefined));
         isInFlight = false;
+        events.tell(updates.promptEnded(undefined));
         return { kind: 'ended', end: await whyGone(agent, connection, 'turn'), answered: false };
       }
       const isUnknown = answer.kind === 'refused' && answer.code === failure.NOT_FOUND && !hasShown;
       const usage = answer.kind === 'answered' ? recordOf(answer.result).usage : undefined;
       tell(updates.promptEnded(usage));
-      watch.arrived();
-      isInFlight = false;
       return isUnknown ? { kind: 'no_session' } : { kind: 'ended', end: endOf(answer), answered: true };
     },
 

@@ -88,6 +88,7 @@ async function reopen(known: AgentSessionRecord, request: OpenRequest): Promise<
     update(update) {
       isKnown ||= recordOf(update).sessionUpdate === 'user_message_chunk';
     },
+    answered() {},
     room: () => null,
     asked: async () => null,
   });

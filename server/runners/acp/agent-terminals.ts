@@ -8,7 +8,7 @@ import { keepEnd, type OutputEnd } from '../../workspace/output.ts';
 import { sentence } from '../../workspace/path-words.ts';
 import { MAX_COMMAND_BYTES } from '../../workspace/terminal-tool.ts';
 import { NO_WORKSPACE } from './agent-files.ts';
-import type { ClientParts } from './client-methods.ts';
+import type { ClientParts } from './client-parts.ts';
 import { commandLine, commandMeant, runArguments, runKey } from './command-line.ts';
 import { listOf, recordOf, stringOf } from './raw.ts';
 import { notAllowed, notDone, notThere, unfit } from './refusals.ts';
@@ -57,7 +57,7 @@ export function createAgentTerminals(
   const stopAll = (): void => {
     for (const { stop } of terminals.values()) stop();
   };
-  
+  signal.addEventListener('abort', stopAll, { once: true });
 
   const find = (params: unknown): [string, Terminal] => {
     const id = stringOf(recordOf(params).terminalId);

@@ -25,6 +25,8 @@ export interface Listener {
   agentSessionId: string;
   /** One update as the agent wrote it. */
   update(update: unknown): void;
+  /** The agent has answered: what comes from now on is behind that. */
+  answered(): void;
   /** Null, or what is waited for before more is read. */
   room(): Promise<void> | null;
   /** Does what the agent asks for; null: not now. */
@@ -98,6 +100,7 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
       const { sessionId, update } = recordOf(params);
       if (listener?.agentSessionId === sessionId) listener?.update(update);
     },
+    onAnswer: () => listener?.answered(),
     onNoise: () => {
       noise += 1;
     },

@@ -10,6 +10,8 @@ export interface FramesParts {
   send(line: string): Promise<boolean>;
   /** Takes the parameters of a `session/update`. */
   onUpdate(params: unknown): void;
+  /** Told of an answer, before anything that came behind it. */
+  onAnswer(): void;
   /** Told of a line that is no message, or answers nothing that was asked. It is passed over. */
   onNoise(): void;
 }
@@ -23,7 +25,7 @@ export interface Frames {
   end(): void;
 }
 
-export function createFrames({ send, onUpdate, onNoise }: FramesParts): Frames {
+export function createFrames({ send, onUpdate, onAnswer, onNoise }: FramesParts): Frames {
   /** Ids of what was asked and not answered. */
   const open = new Set<unknown>();
   let reader: ReadableStreamDefaultController<AnyMessage> | null = null;
@@ -47,9 +49,11 @@ export function createFrames({ send, onUpdate, onNoise }: FramesParts): Frames {
     stream: { readable, writable },
     receive(line) {
       const message = parse(line);
-      if (message?.method === 'session/update' && message.id === undefined) onUpdate(message.params);
-      else if (message && (typeof message.method === 'string' || open.delete(message.id)))
-        reader?.enqueue(message as AnyMessage);
+      if (message?.method === 'session/update' && message.id === undefined) return onUpdate(message.params);
+      const isCall = typeof message?.method === 'string';
+      const isAnswer = message !== null && !isCall && open.delete(message.id);
+      if (isAnswer) onAnswer();
+      if (isCall || isAnswer) reader?.enqueue(message as unknown as AnyMessage);
       else if (line.trim() !== '') onNoise();
     },
     end() {

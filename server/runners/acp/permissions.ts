@@ -5,7 +5,7 @@
  * A yes is its "once" whenever it has one, also where the person allowed more: what is remembered is remembered by us, for
  * exactly what was shown. What an agent keeps as "always" may be more than that, and may outlive the conversation.
  */
-import type { ClientParts } from './client-methods.ts';
+import type { ClientParts } from './client-parts.ts';
 import { subjectOf } from './permission-subject.ts';
 import { oneLineOf, recordOf, stringOf } from './raw.ts';
 import { unfit } from './refusals.ts';
