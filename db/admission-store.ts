@@ -3,7 +3,7 @@
  * A write of a run names its claim (admission, epoch, generation) and changes nothing when that is no longer the
  * session's; the caller is told so.
  */
-import { and, asc, desc, eq, gt, isNotNull, lt, ne, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNotNull, lt, ne, sql } from 'drizzle-orm';
 import { headOf, judgeAdmission, judgeCancel, type OpenAdmission } from '../server/core/admission-rules.ts';
 import { judgeEdit } from '../server/core/edit-rules.ts';
 import { promptRow } from '../server/core/prompt-row.ts';
@@ -388,6 +388,19 @@ export function createAdmissionStore(state: StateDb, alive: AliveProbe): Admissi
       state.read((db) => {
         const row = BY_KEY(db).get({ principal, session, request });
         return row ? toAdmission(row) : null;
+      }),
+
+    countOpen: () =>
+      state.read((db) => {
+        const counts = { queued: 0, started: 0, unknown: 0 };
+        const found = db
+          .select({ status: rows.status, count: count() })
+          .from(rows)
+          .where(ne(rows.status, sql`'terminal'`))
+          .groupBy(rows.status)
+          .all();
+        for (const row of found) counts[row.status as keyof typeof counts] = row.count;
+        return counts;
       }),
 
     list: (sessionId, { pending, limit }) =>

@@ -294,6 +294,8 @@ export interface AdmissionStore {
   >;
   /** Cancels everything that waits in a session, in one step. Returns what was cancelled, in order. */
   cancelQueued(sessionId: string, now: number): Promise<Admission[]>;
+  /** How many have not ended, in all sessions, by their state. */
+  countOpen(): Promise<Record<'queued' | 'started' | 'unknown', number>>;
   get(sessionId: string, admissionId: string): Promise<Admission | null>;
   byRun(sessionId: string, runId: string): Promise<Admission | null>;
   /** The admission that already has this key. */

@@ -67,14 +67,21 @@ export function refuse(reply: FastifyReply, refusal: AppError): FastifyReply {
 }
 
 /** The error handler of the server: a refusal as it is, anything else as a bug that only the log explains. */
-export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+export function handleError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  onRefused: (code: ErrorCode) => void = () => {},
+): FastifyReply | undefined {
   // A client that left in the middle of its request is no error of anybody.
   if (request.raw.destroyed && !request.raw.complete) return undefined;
   const refusal = toRefusal(error);
   if (refusal) {
+    onRefused(refusal.code);
     if (refusal.entry.status >= 500) request.log.warn({ err: error, code: refusal.code }, 'refused');
     return refuse(reply, refusal);
   }
+  onRefused('internal');
   request.log.error({ err: error }, 'a request failed');
   return refuse(reply, new AppError('internal'));
 }

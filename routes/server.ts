@@ -8,6 +8,7 @@ import type { Credentials } from '../server/auth/credentials.ts';
 import type { Standing } from '../server/auth/standing.ts';
 import { AppError } from '../server/errors.ts';
 import type { McpServers } from '../server/mcp/mcp-servers.ts';
+import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
@@ -26,6 +27,7 @@ import { type GatewayParts, gatewayRoutes, registerGateway } from './gateway/gat
 import { type HealthParts, healthRoutes } from './health.ts';
 import { mcpRoutes } from './mcp.ts';
 import { watchMethods } from './methods.ts';
+import { metricsRoutes } from './metrics.ts';
 import { modelRoutes } from './models.ts';
 import { pageRoutes } from './page.ts';
 import { projectRoutes } from './projects.ts';
@@ -44,6 +46,7 @@ export interface ServerParts
   access: Omit<AccessParts, 'credentials' | 'cookies'>;
   credentials: Credentials;
   standing: Standing;
+  metrics: Metrics;
   attempts: Attempts;
   attachments: Attachments;
   search: Search;
@@ -103,8 +106,10 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   watchBodies(app, parts.requestTimeoutMs);
   app.setValidatorCompiler(createValidatorCompiler());
   app.setSerializerCompiler(serializerCompiler);
-  app.setErrorHandler(handleError);
-  app.setNotFoundHandler((_request, reply) => refuse(reply, new AppError('not_found')));
+  app.setErrorHandler((error, request, reply) => handleError(error, request, reply, parts.metrics.refused));
+  app.setNotFoundHandler(() => {
+    throw new AppError('not_found');
+  });
   acceptJsonOnly(app);
   // Before anything that may refuse: who is refused an upgrade is left without a connection.
   await registerGateway(app, parts.bodyBytes);
@@ -114,6 +119,9 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';
     const fields = { method: request.method, route: request.routeOptions.url, status: reply.statusCode };
     request.log[level]({ ...fields, ms: Math.round(reply.elapsedTime) }, 'request');
+    // An address that nobody serves has no pattern: all of them are one.
+    const route = request.routeOptions.url ?? 'none';
+    parts.metrics.answered({ ...fields, route, seconds: reply.elapsedTime / 1000 });
   });
   await app.register(helmet, {
     contentSecurityPolicy: {
@@ -142,6 +150,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
     async (api) => {
       guardForeignSessions(api, parts);
       await api.register(healthRoutes(parts));
+      await api.register(metricsRoutes(parts.metrics));
       await api.register(authRoutes({ ...parts, cookies, identify }));
       await api.register(sessionRoutes(parts.sessions));
       await api.register(promptRoutes(parts));

@@ -56,6 +56,7 @@ import { createLiveRegistry } from './live/registry.ts';
 import { createRequests } from './live/requests.ts';
 import { mcpServersForAgents } from './mcp/for-agents.ts';
 import { createMcpServers } from './mcp/mcp-servers.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { createAdoption } from './recovery/adopt.ts';
 import { createForeignTurns } from './recovery/foreign-turn.ts';
 import { createJournalRetries } from './recovery/journal-retry.ts';
@@ -193,9 +194,16 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       told: (sessionId, revision) => others.told(sessionId, revision),
     },
   });
+  const metrics = createMetrics({
+    version,
+    counts: () => registry.counts(),
+    isDraining,
+    open: () => stores.admissions.countOpen(),
+  });
   const persist = createPersist({
     sleep,
     stop: giveUp.signal,
+    onTrouble: metrics.storageTrouble,
     log,
   });
   const completions = createCompletions();
@@ -447,6 +455,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     now,
     eagerFsync: config.journal.fsync === 'eager',
     ringBytes: RING_BYTES,
+    measure: metrics,
     attachment: (sessionId, id) => attachments.forTurn(sessionId, id),
     defaultModel: () => catalog.list().default,
     onChange,
@@ -682,6 +691,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
     credentials,
     standing,
+    metrics,
     attempts: createAttempts(),
     sessions,
     prompts,

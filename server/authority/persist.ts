@@ -16,13 +16,14 @@ export interface PersistParts {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** Aborts when the server gives up waiting. */
   stop: AbortSignal;
+  onTrouble?(kind: string): void;
   log: { warn(fields: object, message: string): void };
 }
 
 const FIRST_MS = 250;
 const LONGEST_MS = 5_000;
 
-export function createPersist({ sleep, stop, log }: PersistParts): Persist {
+export function createPersist({ sleep, stop, onTrouble, log }: PersistParts): Persist {
   return async (what, write) => {
     for (let pause = FIRST_MS; ; pause = Math.min(pause * 2, LONGEST_MS)) {
       try {
@@ -31,6 +32,7 @@ export function createPersist({ sleep, stop, log }: PersistParts): Persist {
         const kind = storageTroubleKind(error);
         if (kind === null) throw error;
         if (stop.aborted) throw new GaveUp(`${what}: ${kind}`, { cause: error });
+        onTrouble?.(kind);
         log.warn({ what, kind, retry_in_ms: pause, err: error }, 'storage trouble, trying again');
       }
       await sleep(pause, stop);

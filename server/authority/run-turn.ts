@@ -45,6 +45,8 @@ export interface RunTurnParts {
   eagerFsync: boolean;
   /** Most bytes of a run's events that are kept in memory for readers that catch up. */
   ringBytes: number;
+  /** For those who measure: an event reached its readers, and how a turn ended. */
+  measure?: { delivered(seconds: number): void; runEnded(outcome: Outcome | 'unknown', seconds: number): void };
   /** A file that a session was given; null when it is not there. */
   attachment(sessionId: string, id: string): Promise<TurnAttachment | null>;
   /** The model that a session without one of its own uses. */
@@ -56,7 +58,11 @@ export interface RunTurnParts {
   compaction?: Pick<Compaction, 'inTurn'>;
   /** Who gives conversations better titles, beside their turns. */
   titles?: Pick<Titles, 'turnStarts' | 'turnCompleted'>;
-  log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
+  log: {
+    info(fields: object, message: string): void;
+    warn(fields: object, message: string): void;
+    error(fields: object, message: string): void;
+  };
 }
 
 export type RunTurn = (live: LiveSession, run: LiveRun, fence: Fence, admission: Admission) => Promise<void>;
@@ -86,6 +92,7 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
       },
       onRows: commit,
       ringBytes: parts.ringBytes,
+      onDelivered: (seconds) => parts.measure?.delivered(seconds),
     });
   }
 
@@ -263,8 +270,11 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
     reached('claimed');
     parts.titles?.turnStarts(sessionId);
     let reason = 'ended';
+    let outcome: Outcome | 'unknown' = 'unknown';
+    const startedAt = now();
     try {
       const complete = await execute(live, run, fence, admission);
+      outcome = complete === 'fenced' ? 'unknown' : complete.outcome;
       if (complete === 'fenced') {
         reason = 'unknown';
         await leaveUnknown(live, run, 'its settle lost its fence');
@@ -281,6 +291,9 @@ export function createRunTurn(parts: RunTurnParts): RunTurn {
       run.stop.abort();
       parts.requests.withdraw(live, run.runId);
       live.run = null;
+      parts.measure?.runEnded(outcome, now() - startedAt);
+      const ms = Math.round((now() - startedAt) * 1000);
+      log.info({ session_id: sessionId, run_id: run.runId, outcome, ms }, 'a turn ended');
       parts.onSettled(admission.admission_id);
       parts.onChange(sessionId, reason);
       // All of it is on the disk already; a file that cannot be closed is no trouble of the turn.

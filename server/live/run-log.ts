@@ -36,6 +36,8 @@ export interface RunLogParts {
   onRows(rows: Message[]): void;
   /** Most bytes of events that are kept in memory for readers that catch up. */
   ringBytes: number;
+  /** Events were handed to all their readers. @param seconds since the agent gave the first of them */
+  onDelivered?(seconds: number): void;
 }
 
 export interface RunLog {
@@ -112,6 +114,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     }
     published = batch.at(-1)!.event.seq;
     parts.publish(events);
+    parts.onDelivered?.(Math.max(0, parts.now() - batch[0]!.event.created_at));
     if (closed.length) parts.onRows(closed);
   };
 

@@ -7,6 +7,7 @@ import { SCRIPTED_AGENT } from '../support/acp-bench.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { isRunning } from '../support/processes.ts';
+import { readStateDb } from '../support/state-db.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
 
@@ -93,6 +94,8 @@ it('[AC5] a session that is deleted takes its agent with it, and the stop of the
   expect(first.filter(isRunning)).toEqual([]);
   expect(second.filter(isRunning)).toHaveLength(3);
   expect(readdirSync(path.join(home, 'agent-folders'))).toEqual([other]);
+  const told = readStateDb(home, (db) => db.prepare('SELECT session_id FROM agent_sessions').pluck().all());
+  expect(told).toEqual([other]);
   await server.close();
   expect(second.filter(isRunning)).toEqual([]);
 });

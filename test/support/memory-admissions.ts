@@ -234,6 +234,13 @@ export function createMemoryAdmissions(state: MemoryState, alive: AliveProbe): A
           .map(({ session_id, run_id, admission_id }) => ({ session_id, run_id, admission_id })),
       ),
 
+    countOpen: () =>
+      atomic(() => {
+        const counts = { queued: 0, started: 0, unknown: 0 };
+        for (const { status } of state.admissions) if (status !== 'terminal') counts[status] += 1;
+        return counts;
+      }),
+
     journalPruned: (admissionId) =>
       atomic(() => {
         const admission = state.admissions.find((one) => one.admission_id === admissionId);
