@@ -10,7 +10,7 @@ import { storageTroubleKind } from '../../db/storage-trouble.ts';
 import type { Fence, SessionRow, Settlement, Stores } from '../../db/stores.ts';
 import { completionOf } from '../core/completion.ts';
 import { promptRow } from '../core/prompt-row.ts';
-import type { Admission, Message } from '../core/terms.ts';
+import type { Admission, Message, Outcome } from '../core/terms.ts';
 import { wellFormedJson } from '../core/text.ts';
 import { deriveTitle } from '../core/title.ts';
 import type { Leases } from '../lease/leases.ts';

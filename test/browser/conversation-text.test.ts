@@ -123,10 +123,16 @@ describe.skipIf(browserMissing !== '')(`what a model writes ${browserMissing}`, 
     await bench.server().prompt(id, 'code');
     const turn = await bench.turn(id);
     turn.text('```js\n');
+    let said = 0;
     const lines = Array.from({ length: 400 }, (_, at) => `line(${at});\n`);
-    for (const line of lines) turn.text(line);
     const code = page.locator('.live pre code');
-    await until('its end is there', async () => ((await code.textContent()) ?? '').includes('line(399);'));
+    for (const upTo of [1, 100, 101, 400]) {
+      for (const line of lines.slice(said, upTo)) turn.text(line);
+      said = upTo;
+      await until(`line ${upTo} is there`, async () =>
+        ((await code.textContent()) ?? '').includes(`line(${upTo - 1});`),
+      );
+    }
     expect((await code.textContent())?.trimEnd()).toBe(lines.join('').trimEnd());
     turn.text('```\n\nAfter it.');
     await page.locator('.live .markdown p', { hasText: 'After it.' }).waitFor();
