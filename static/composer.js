@@ -236,7 +236,7 @@ export function createComposer({ root, scroll, main, api, pickers, settings, act
   /** A prompt whose answer never came may have arrived: then it is no longer in the box. */
   async function settle(id) {
     const { tries, sending } = drafts.box(id);
-    return;
+    if (id === NEW || sending || !tries.prompt) return;
     const answer = await api.get(`api/sessions/${id}/prompts?limit=50`).catch(() => null);
     const isThere = answer?.admissions.some((one) => one.request_id === tries.prompt.id);
     if (!isThere || drafts.box(id).tries.prompt !== tries.prompt) return;

@@ -168,13 +168,12 @@ describe.skipIf(browserMissing !== '')(`how turns stand and end ${browserMissing
     const card = page.locator('.card.tool');
     expect(await card.locator('.card-state').textContent()).toBe('failed · 2.5 s');
     expect(await page.locator('.tool-error').textContent()).toBe('make: no rule');
-    await card.locator('summary').focus();
-    await page.keyboard.press('Enter');
+    await card.locator('summary').press('Enter');
     await until('it is open', async () =>
       ((await card.locator('.card-body').textContent()) ?? '').includes('"command": "make"'),
     );
     expect(await card.locator('.card-body').textContent()).toContain('[exit code 2]');
-    await page.keyboard.press('Enter');
+    await card.locator('summary').press('Enter');
     expect(await card.getAttribute('open')).toBeNull();
     await page.locator('.card.reasoning summary').click();
     expect(await page.locator('.reasoning-text').textContent()).toBe('First I\nthink.');
