@@ -80,7 +80,7 @@ const uploadRoute =
     app.post(
       '/api/sessions/:id/attachments',
       {
-        config: { upload: true },
+        config: { upload: true, fills: true },
         // The form is checked where it is read.
         validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : app.validatorCompiler!(route)),
         schema: {
@@ -92,7 +92,10 @@ const uploadRoute =
             required: ['file'],
             properties: { file: { type: 'string', contentMediaType: 'application/octet-stream' } },
           },
-          response: { 201: Type.Object({ attachment: Attachment }), ...refusals(400, 404, 408, 413, 415, 422, 503) },
+          response: {
+            201: Type.Object({ attachment: Attachment }),
+            ...refusals(400, 404, 408, 413, 415, 422, 503, 507),
+          },
         },
       },
       async (request, reply) => {

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import { AppError } from '../server/errors.ts';
+import type { Intake } from '../server/limits/intake.ts';
 import type { Compaction } from '../server/sessions/compaction.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Fork } from '../server/sessions/fork.ts';
@@ -20,6 +21,7 @@ import { etagOf, revisionOf, SessionBody } from './sessions.ts';
 
 export interface EditRoutesParts extends RunAnswerParts {
   edits: Edits;
+  intake: Intake;
   compaction: Pick<Compaction, 'onRequest'>;
   fork: Fork;
 }
@@ -42,7 +44,7 @@ function seenRevision(header: string | undefined, body: number | undefined): num
 export const editRoutes =
   (parts: EditRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const { edits, fork, compaction } = parts;
+    const { edits, fork, compaction, intake } = parts;
     const answer = createRunAnswer(parts, app.log);
 
     app.post(
@@ -103,12 +105,14 @@ export const editRoutes =
           querystring: WaitQuery,
           headers: RunHeaders,
           body: Type.Object({ request_id: Type.Optional(RequestKey) }, { additionalProperties: false }),
-          response: { 200: AnswerOfRun, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503) },
+          response: { 200: AnswerOfRun, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503, 507) },
         },
       },
       async (request, reply) => {
         const requestId = requestIdOf(request.headers['idempotency-key'], request.body.request_id);
-        const admission = await edits.retry(request.params.id, requestId, 'owner');
+        const sessionId = request.params.id;
+        await intake.prompt({ key: request.identity!.key, sessionId, requestId });
+        const admission = await edits.retry(sessionId, requestId, 'owner');
         return answer(await parts.prompts.receipt(admission), formOf(request), reply);
       },
     );
@@ -150,6 +154,7 @@ export const editRoutes =
     app.post(
       '/api/sessions/:id/fork',
       {
+        config: { fills: true },
         schema: {
           summary: 'Make a new session of what is there, or of what is there up to a message',
           params: SessionParams,
@@ -160,7 +165,7 @@ export const editRoutes =
             },
             { additionalProperties: false },
           ),
-          response: { 201: SessionBody, ...refusals(400, 404, 422, 503) },
+          response: { 201: SessionBody, ...refusals(400, 404, 422, 503, 507) },
         },
       },
       async (request, reply) => {

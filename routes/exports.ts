@@ -108,10 +108,11 @@ export const exportRoutes =
     app.post(
       '/api/sessions/import',
       {
+        config: { fills: true },
         schema: {
           summary: 'Make a session of an exported one',
           body: SessionDocument,
-          response: { 201: SessionBody, ...refusals(400, 413, 422, 503) },
+          response: { 201: SessionBody, ...refusals(400, 413, 422, 503, 507) },
         },
       },
       async (request, reply) => {

@@ -4,6 +4,7 @@ import Type from 'typebox';
 import type { Stop } from '../server/authority/stop.ts';
 import type { Mode } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
+import type { Intake } from '../server/limits/intake.ts';
 import type { Reply as Answer, Requests } from '../server/live/requests.ts';
 import { toAdmissionView } from '../server/sessions/admission-view.ts';
 import type { Edits } from '../server/sessions/edits.ts';
@@ -24,6 +25,7 @@ export interface PromptRoutesParts extends RunAnswerParts {
   sessions: Sessions;
   stop: Stop;
   edits: Edits;
+  intake: Intake;
   /** What a prompt does when a turn runs and it does not say so itself. */
   busyMode: Mode;
   requests: Requests;
@@ -32,7 +34,7 @@ export interface PromptRoutesParts extends RunAnswerParts {
 export const promptRoutes =
   (parts: PromptRoutesParts): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const { prompts, sessions, stop, edits } = parts;
+    const { prompts, sessions, stop, edits, intake } = parts;
     const answer = createRunAnswer(parts, app.log);
 
     app.post(
@@ -60,7 +62,7 @@ export const promptRoutes =
             },
             { additionalProperties: false },
           ),
-          response: { 200: AnswerOfRun, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503) },
+          response: { 200: AnswerOfRun, 202: Accepted, ...refusals(400, 404, 409, 413, 422, 423, 429, 503, 507) },
         },
       },
       async (request, reply) => {
@@ -70,6 +72,7 @@ export const promptRoutes =
         }
         const sessionId = request.params.id;
         const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
+        await intake.prompt({ key: request.identity!.key, sessionId, requestId });
         const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
         const admission = replaces
           ? await prompts.receipt(await edits.resend({ message: replaces }, submission))
@@ -99,6 +102,7 @@ export const promptRoutes =
     app.delete(
       '/api/sessions/:id/prompts/:admission_id',
       {
+        config: { relieves: true },
         schema: {
           summary: 'Cancel a waiting prompt',
           params: PromptParams,
@@ -131,6 +135,7 @@ export const promptRoutes =
     app.post(
       '/api/sessions/:id/interrupt',
       {
+        config: { relieves: true },
         schema: {
           summary: 'Stop the running turn; what it produced is kept',
           params: SessionParams,
@@ -174,6 +179,7 @@ export const promptRoutes =
     app.post(
       '/api/sessions/:id/requests/:request_id',
       {
+        config: { relieves: true },
         schema: {
           summary: 'Answer an open question; the first valid answer wins',
           params: Type.Object({

@@ -7,6 +7,7 @@ import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials } from '../server/auth/credentials.ts';
 import type { Standing } from '../server/auth/standing.ts';
 import { AppError } from '../server/errors.ts';
+import type { Load } from '../server/limits/load.ts';
 import type { McpServers } from '../server/mcp/mcp-servers.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Catalog } from '../server/runners/catalog.ts';
@@ -21,10 +22,11 @@ import { docsRoutes, registerOpenApi } from './docs.ts';
 import { type EditRoutesParts, editRoutes } from './edits.ts';
 import { eventRoutes } from './events.ts';
 import { type ExportRoutesParts, exportRoutes } from './exports.ts';
-import { handleClientError, handleError, refuse } from './failures.ts';
+import { handleClientError, handleError } from './failures.ts';
 import { type ForeignGuardParts, guardForeignSessions } from './foreign.ts';
 import { type GatewayParts, gatewayRoutes, registerGateway } from './gateway/gateway.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
+import { shedLoad, wantRoom } from './limits.ts';
 import { mcpRoutes } from './mcp.ts';
 import { watchMethods } from './methods.ts';
 import { metricsRoutes } from './metrics.ts';
@@ -47,6 +49,7 @@ export interface ServerParts
   credentials: Credentials;
   standing: Standing;
   metrics: Metrics;
+  load: Load;
   attempts: Attempts;
   attachments: Attachments;
   search: Search;
@@ -64,6 +67,7 @@ export interface ServerParts
     | 'stop'
     | 'requests'
     | 'busyMode'
+    | 'intake'
     | 'edits'
     | 'fork'
     | 'version'
@@ -113,8 +117,10 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   acceptJsonOnly(app);
   // Before anything that may refuse: who is refused an upgrade is left without a connection.
   await registerGateway(app, parts.bodyBytes);
+  shedLoad(app, parts.load);
   const cookies = createLoginCookies(parts.basePath);
   const { identify } = registerAccess(app, { ...parts.access, credentials: parts.credentials, cookies });
+  wantRoom(app, parts.intake);
   app.addHook('onResponse', async (request, reply) => {
     const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';
     const fields = { method: request.method, route: request.routeOptions.url, status: reply.statusCode };

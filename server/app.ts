@@ -16,6 +16,7 @@ import { createAgentFolders } from '../db/files/agent-folders.ts';
 import { createAttachmentStore } from '../db/files/attachment-store.ts';
 import { createConfigFile } from '../db/files/config-file.ts';
 import { foreignPlace } from '../db/files/foreign/home.ts';
+import { freeBytes } from '../db/files/free-space.ts';
 import { createJournalStore } from '../db/files/journal.ts';
 import { createPaths } from '../db/files/paths.ts';
 import { createRunningCommands } from '../db/files/running-commands.ts';
@@ -47,6 +48,9 @@ import { openForeign } from './foreign/foreign.ts';
 import { packageRoot, readVersion } from './installation.ts';
 import { createLeases } from './lease/leases.ts';
 import { identityOf, isAlive, ownIdentity } from './lease/process-identity.ts';
+import { createIntake } from './limits/intake.ts';
+import { createLoad, watchEventLoop } from './limits/load.ts';
+import { createPromptRate } from './limits/prompt-rate.ts';
 import { createAttach } from './live/attach.ts';
 import { createEventWindows } from './live/event-window.ts';
 import { createGatewaySessions } from './live/gateway-sessions.ts';
@@ -115,6 +119,8 @@ export interface AppOverrides {
   wordDelayMs?: number;
   heartbeatS?: number;
   requestTimeoutMs?: number;
+  /** Requests that may be answered at once. */
+  mostInFlight?: number;
   /** How long a request of the gateway waits for a compaction, in milliseconds. */
   compressWaitMs?: number;
 }
@@ -137,6 +143,8 @@ type AskedModel = Omit<BriefQuestion, 'provider' | 'model'>;
 const CACHE_BYTES = 64 * 1024 * 1024;
 /** Events of a running turn that are kept in memory for readers that catch up. */
 const RING_BYTES = 4 * 1024 * 1024;
+/** Requests that are answered at once; a person and her devices never have as many. */
+const MOST_IN_FLIGHT = 1_000;
 const PATIENCE_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
 const COMMAND_GRACE_MS = 2_000;
@@ -674,6 +682,24 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
         'Set a password with `turnkeep password`, or TURNKEEP_TOKEN (in the environment or in <home>/.env), or listen on 127.0.0.1.',
     );
   }
+  const load = createLoad({
+    mostInFlight: overrides.mostInFlight ?? MOST_IN_FLIGHT,
+    loop: watchEventLoop(),
+    everySecond(look) {
+      const timer = setInterval(look, 1_000).unref();
+      return () => clearInterval(timer);
+    },
+  });
+  const intake = createIntake({
+    rate: createPromptRate(config.limits.prompts_per_minute),
+    load,
+    minFreeBytes: config.limits.min_free_mb * 1_048_576,
+    freeBytes: () => freeBytes(config.home),
+    isRepeat: async (sessionId, requestId) =>
+      (await stores.admissions.byRequest('owner', sessionId, requestId)) !== null,
+    now,
+    monotonic: () => performance.now(),
+  });
   const fork = createFork({ readSettled, makeCopy, summaryOf: (sessionId) => stores.contexts.summary(sessionId) });
   const soon = (event: Promise<void>): Promise<void> =>
     Promise.race([event, delay(PATIENCE_MS, undefined, { ref: false })]);
@@ -692,6 +718,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     credentials,
     standing,
     metrics,
+    load,
+    intake,
     attempts: createAttempts(),
     sessions,
     prompts,
@@ -803,6 +831,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     completions.wakeAll();
     gatewaySessions.stop();
     standing.stop();
+    load.stop();
     await server.close();
     await titled;
     await compacted;

@@ -145,6 +145,8 @@ const ConfigFile = Type.Object(
         body_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
         upload_mb: Type.Number({ exclusiveMinimum: 0, default: 20 }),
         streams: Type.Integer({ minimum: 1, default: 100 }),
+        prompts_per_minute: Type.Integer({ minimum: 1, default: 60 }),
+        min_free_mb: Type.Number({ minimum: 0, default: 200 }),
       },
       closed,
     ),

@@ -192,6 +192,13 @@ export const CATALOGUE = {
     retryable: true,
     retryAfter: 5,
   },
+  too_many_prompts: {
+    status: 429,
+    rpc: 4292,
+    message: 'This credential has sent as many prompts as it may in a minute (limits.prompts_per_minute).',
+    retryable: true,
+    retryAfter: 60,
+  },
   upgrade_required: {
     status: 426,
     rpc: -32600,
@@ -218,6 +225,13 @@ export const CATALOGUE = {
     retryable: true,
     retryAfter: 1,
   },
+  overloaded: {
+    status: 503,
+    rpc: 5036,
+    message: 'The server has more to do than it can. Nothing was changed; try again in a moment.',
+    retryable: true,
+    retryAfter: 5,
+  },
   session_coordination_unavailable: {
     status: 503,
     rpc: 4090,
@@ -231,6 +245,13 @@ export const CATALOGUE = {
     message: 'The disk is full. Nothing was changed; make room and try again.',
     retryable: true,
     retryAfter: 30,
+  },
+  disk_nearly_full: {
+    status: 507,
+    rpc: 5071,
+    message: 'The disk is nearly full (limits.min_free_mb), so nothing new is taken. Make room, and try again.',
+    retryable: true,
+    retryAfter: 60,
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

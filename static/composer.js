@@ -1,10 +1,8 @@
 /**
- * The message box: grows, sends, says something to a running turn, stops, runs the commands of the page. It never loses
- * a text: see drafts.js. What is above it has files of its own: composer-notes, composer-queue, composer-files.
+ * The message box: grows, takes files, sends, says something to a running turn, stops. What becomes of what is sent stands
+ * in sending.js; what is above the box has files of its own: composer-notes, composer-queue, composer-files.
  */
 
-import { RequestFailed } from './api.js';
-import { commandIn } from './commands.js';
 import { createCompletion } from './completion.js';
 import { createFiles, uploadAll } from './composer-files.js';
 import { createComposerNotes } from './composer-notes.js';
@@ -12,8 +10,7 @@ import { createQueue } from './composer-queue.js';
 import { isBusy, runningRun } from './conversation-store.js';
 import { h, icon, setText } from './dom.js';
 import { createDrafts, NEW } from './drafts.js';
-
-const KEPT = 'Your text is still here.';
+import { createSending } from './sending.js';
 
 /**
  * @param api requests
@@ -159,90 +156,38 @@ export function createComposer({ root, scroll, main, api, pickers, settings, act
 
   // ---------------------------------------------------------------- sending
 
-  /**
-   * Sends what is in the box.
-   * @param mode `steer` to say it to the running turn; null for what the server does with it
-   */
+  const sending = createSending({
+    api,
+    drafts,
+    actions: {
+      next: actions.next,
+      command: actions.command,
+      filesChanged,
+      moved(session) {
+        if (current !== NEW) return;
+        current = session.session_id;
+        actions.created(session);
+      },
+    },
+  });
+
+  /** Sends what is in the box. @param mode `steer` to say it to the running turn; null for what the server does with it */
   async function send(mode = null) {
-    const id = current;
-    const box = drafts.box(id);
+    const box = drafts.box(current);
     if (box.sending || box.text.trim() === '' || open?.gone) return;
     commands.close();
-    Object.assign(box, { sending: true, error: '', unreachable: false });
+    const sent = sending.send(current, mode);
     refresh();
-    const command = box.files.length === 0 ? commandIn(box.text) : null;
-    // A new conversation gets an id on the way, and the box with it.
-    const at = { id };
-    try {
-      if (command) await runCommand(at, command);
-      else await sendPrompt(at, mode);
-    } catch (failure) {
-      failed(at.id, failure);
-    } finally {
-      drafts.box(at.id).sending = false;
-      refresh();
-      // A command may have led elsewhere, to a picker or a sheet.
-      if (at.id === current && (!command || form.contains(document.activeElement))) area.focus();
-    }
+    const { id, kind } = await sent;
+    refresh();
+    if (id !== current) return;
+    if (kind === 'prompt') actions.sent();
+    // A command may have led elsewhere, to a picker or a sheet.
+    if (kind !== 'command' || form.contains(document.activeElement)) area.focus();
   }
 
-  function failed(id, failure) {
-    if (failure.code === 'admission_conflict' || failure.code === 'idempotency_conflict') drafts.spent(id);
-    const later = failure.kind === 'network' ? ' Send it again when the connection is back.' : '';
-    const soon = failure.retryAfter ? ` Try again in ${failure.retryAfter} s.` : '';
-    const said = `${failure.message} ${KEPT}${later}${soon}`;
-    Object.assign(drafts.box(id), { error: said, unreachable: failure.kind === 'network' });
-  }
-
-  async function runCommand(at, command) {
-    const { text } = drafts.box(at.id);
-    const refused = await actions.command(command);
-    if (refused) throw new RequestFailed('refused', refused);
-    drafts.accepted(at.id, text, []);
-  }
-
-  async function sendPrompt(at, mode) {
-    if (at.id === NEW) await createSession(at);
-    const box = drafts.box(at.id);
-    await uploadAll(at.id, box.files, () => filesChanged(at.id));
-    const { text } = box;
-    const attachments = box.files.map((file) => file.id);
-    if (attachments.includes(null)) {
-      throw new RequestFailed('refused', 'Not every file could be sent: try it again, or remove it.');
-    }
-    // A second try is the same prompt in every respect, also in how it was meant.
-    const { id: requestId, how } = drafts.tryOf(at.id, 'prompt', { text, attachments }, mode);
-    await api.post(`api/sessions/${at.id}/prompts`, {
-      text,
-      request_id: requestId,
-      ...(attachments.length > 0 && { attachments }),
-      ...(how !== null && { mode: how }),
-    });
-    drafts.accepted(at.id, text, attachments);
-    if (at.id === current) actions.sent();
-  }
-
-  async function createSession(at) {
-    const fields = Object.fromEntries(Object.entries(actions.next()).filter(([, value]) => value !== null));
-    const { id: key } = drafts.tryOf(NEW, 'session', fields);
-    const { session } = await api.post('api/sessions', fields, { 'idempotency-key': key });
-    drafts.moved(session.session_id);
-    at.id = session.session_id;
-    if (current !== NEW) return;
-    current = at.id;
-    actions.created(session);
-  }
-
-  /** A prompt whose answer never came may have arrived: then it is no longer in the box. */
   async function settle(id) {
-    const { tries, sending } = drafts.box(id);
-    if (id === NEW || sending || !tries.prompt) return;
-    const answer = await api.get(`api/sessions/${id}/prompts?limit=50`).catch(() => null);
-    const isThere = answer?.admissions.some((one) => one.request_id === tries.prompt.id);
-    if (!isThere || drafts.box(id).tries.prompt !== tries.prompt) return;
-    const { text, attachments } = JSON.parse(tries.prompt.of);
-    drafts.accepted(id, text, attachments);
-    if (id === current) refresh();
+    if ((await sending.settle(id)) && id === current) refresh();
   }
 
   async function stop() {

@@ -1,7 +1,7 @@
 /** What the open conversation wants of the server: its rows, page by page. */
 
 /** Rows of the first page: what a screen shows, and a little more, so that a conversation is open at once. */
-const FIRST = 40;
+const FIRST = 30;
 /** Rows that are asked for again after a turn: more than one has, so that they reach to what is here already. */
 const AGAIN = 200;
 /** Rows of each page before or behind them. */

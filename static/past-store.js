@@ -7,7 +7,9 @@
 const MOST = 800;
 /** What stays of a piece that became too long. */
 const KEPT = 600;
-/** What is kept at the end of the conversation while a person is elsewhere. */
+/** More rows than this are not held while a person is at the end: each one there costs every frame a little. */
+const MOST_AT_END = 240;
+/** What is kept at the end of the conversation then, and while a person is elsewhere. */
 const TAIL = 100;
 
 /** A piece of the conversation. */
@@ -50,8 +52,8 @@ const firstIndex = (rows, test) => {
   return at < 0 ? rows.length : at;
 };
 
-/** A conversation that grew long at its end, while a person is there: its beginning is let go. */
+/** A piece that is long, while a person is at the end of the conversation: its beginning is let go. */
 export function trimmed(open) {
-  if (open.past !== null || open.rows.length <= MOST) return open;
-  return { ...open, rows: open.rows.slice(-KEPT), hasOlder: true };
+  if (open.past !== null || open.rows.length <= MOST_AT_END) return open;
+  return { ...open, rows: open.rows.slice(-TAIL), hasOlder: true };
 }

@@ -172,7 +172,7 @@ await open();
 await page.waitForTimeout(1000);
 say('idle, at the end', await countFrames(seconds * 1000));
 await stream('200 tokens/s, at the end', 0);
-// With as many rows in the document as there can be.
+// As somebody who has read far back and returned.
 for (let at = 0; at < 30 && (await page.locator('.turns > .turn').count()) < 600; at += 1) {
   await page.evaluate(() => {
     const scroll = document.querySelector('#scroll');
@@ -186,7 +186,7 @@ await page.evaluate(() => {
   if (scroll) scroll.scrollTop = scroll.scrollHeight;
 });
 await page.waitForTimeout(500);
-await stream(`200 tokens/s, ${rows} rows in the document`, 1);
+await stream(`200 tokens/s, after reading ${rows} rows back`, 1);
 
 await browser.close();
 app.hurry();

@@ -12,6 +12,8 @@ import type { Caller, Method } from './method.ts';
 
 export interface ConnectionParts {
   socket: WebSocket;
+  /** Of the credential that it was opened with. */
+  key: string;
   subscriber: Subscriber;
   methods: ReadonlyMap<string, Method>;
   sessions: Pick<GatewaySessions, 'connected' | 'disconnected'>;
@@ -32,6 +34,7 @@ export function serveConnection(parts: ConnectionParts): Caller {
   let answers = false;
 
   const caller: Caller = {
+    key: parts.key,
     subscriber,
     setAnswers(value) {
       answers = value;

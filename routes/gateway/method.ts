@@ -6,6 +6,8 @@ import { type Params, RpcError } from './frames.ts';
 
 /** The connection that a request came over. */
 export interface Caller extends GatewayClient {
+  /** Of the credential that it was opened with. */
+  key: string;
   /** Whether it says that it can answer questions of an agent. */
   setAnswers(answers: boolean): void;
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { browserMissing, type OpenPage } from '../support/browser.ts';
 import { answersOn, createPageBench, isStored, promptsOn } from '../support/page-bench.ts';
 import { until } from '../support/until.ts';
-import { PNG } from '../support/uploads.ts';
+import { PNG, uploaded } from '../support/uploads.ts';
 
 const bench = createPageBench();
 
@@ -101,6 +101,26 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     await isStored(page);
     expect(await promptsOn(page)).toEqual(['p1', 'p2, but shorter']);
     expect(page.problems).toEqual([]);
+  });
+
+  test('[UI32] a message that is taken back brings its files along', async () => {
+    const { id, page } = await atWork();
+    await send(page, 'p1');
+    const first = await bench.turn(id);
+    const attached = await uploaded(bench.server(), id, 'plan.txt', 'words');
+    await bench.server().prompt(id, 'see the file', { attachments: [attached] });
+    const chip = page.locator('.chip');
+    await chip.waitFor();
+    expect((await chip.textContent()) ?? '').toContain('(+1 file)');
+    await chip.getByRole('button', { name: 'Change' }).click();
+    await until('it is back', async () => (await written(page)) === 'see the file');
+    await file(page, 'plan.txt').waitFor();
+    await box(page).press('Enter');
+    await chip.waitFor();
+    first.complete();
+    const second = await bench.turn(id, 1);
+    expect(second.turn.attachments).toEqual([attached]);
+    second.complete();
   });
 
   test('[UI32] while a turn runs a text waits, or is said to that turn at once', async () => {

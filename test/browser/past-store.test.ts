@@ -94,7 +94,7 @@ describe('how much of a long conversation is held', () => {
     const long = { ...opened() };
     long.open = { ...long.open, rows: rowsFrom(0, 1_000), hasOlder: false };
     const trimmed = act(long, 'rows.trimmed');
-    expect(span(trimmed)).toEqual([400, 999]);
+    expect(span(trimmed)).toEqual([900, 999]);
     expect(trimmed.open.hasOlder).toBe(true);
     const away = act(long, 'past.opened', { messages: rowsFrom(0, 80), has_older: false });
     expect(act(away, 'rows.trimmed').open).toBe(away.open);

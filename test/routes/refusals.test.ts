@@ -92,6 +92,25 @@ const WAYS: Record<ErrorCode, () => Promise<Refusal>> = {
     await server.stream('/api/events');
     return server.call('GET', '/api/events');
   },
+  async too_many_prompts() {
+    const server = await startTestServer({
+      env: { TURNKEEP_TOKEN: TOKEN },
+      config: 'limits: {prompts_per_minute: 1}',
+      overrides: { runner: createScriptedRunner().runner },
+    });
+    const bearer = { authorization: `Bearer ${TOKEN}` };
+    const { session } = (await server.call('POST', '/api/sessions', {}, bearer)).json;
+    await server.call('POST', prompts(session.session_id), { text: 'one' }, bearer);
+    return server.call('POST', prompts(session.session_id), { text: 'two' }, bearer);
+  },
+  async disk_nearly_full() {
+    const server = await startTestServer({ config: 'limits: {min_free_mb: 1000000000}' });
+    return server.call('POST', prompts(await server.session()), { text: 'x' });
+  },
+  async overloaded() {
+    const server = await startTestServer({ overrides: { mostInFlight: 0 } });
+    return server.call('POST', '/api/sessions', {});
+  },
   forbidden_host: async () =>
     rawRequest((await startTestServer()).url, { address: '/api/sessions', headers: { host: 'evil.example' } }),
   forbidden_origin: async () =>

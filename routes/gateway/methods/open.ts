@@ -69,6 +69,7 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
             source: params.source ?? 'gateway',
           });
           if (messages.length === 0) return live.create(draft, { key, closeOnDisconnect });
+          await parts.intake.room();
           // A conversation that begins with something is a row at once: there is something to lose.
           return live.open(await parts.seed(draft, messages.map(seedRow)), { key, closeOnDisconnect });
         };
@@ -121,6 +122,7 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
         if (original.draft || (await sessions.get(original.sessionId)).message_count === 0) {
           throw new RpcError(4008, 'There is nothing to branch from yet.');
         }
+        await parts.intake.room();
         const copy = await parts.fork(original.sessionId, { atMessage: at_message, title: name });
         const session = await live.open(copy.session_id);
         const standing = await enter(session, caller, true);

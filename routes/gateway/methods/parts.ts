@@ -3,6 +3,7 @@ import Type from 'typebox';
 import type { Draft } from '../../../server/authority/admit.ts';
 import type { Stop } from '../../../server/authority/stop.ts';
 import type { Mode } from '../../../server/core/terms.ts';
+import type { Intake } from '../../../server/limits/intake.ts';
 import type { EventWindows } from '../../../server/live/event-window.ts';
 import type { GatewaySessions } from '../../../server/live/gateway-sessions.ts';
 import type { Enter } from '../../../server/live/gateway-standing.ts';
@@ -24,6 +25,7 @@ export interface GatewayMethodParts {
   prompts: Prompts;
   edits: Edits;
   fork: Fork;
+  intake: Intake;
   /** Has a session compacted; `pending` when that takes longer than a request may. It goes on by itself then. */
   compress(sessionId: string, focus: string | null): Promise<Compacted | 'pending'>;
   seed: Seed;

@@ -28,16 +28,17 @@ type Truncating = Static<Type.TObject<typeof Truncation>>;
 const TRUNCATIONS = ['truncate_before_message_id', 'truncate_before_row_id', 'truncate_before_user_ordinal'] as const;
 
 export function promptMethods(parts: GatewayMethodParts): Record<string, Method> {
-  const { live, prompts, stop } = parts;
+  const { live, prompts, stop, intake } = parts;
 
   /** Says something to the turn that runs. Accepted it is never lost: what comes too late runs as a prompt of its own. */
   const say = (mode: 'steer' | 'interrupt', status: string) =>
-    method(Said, async ({ session_id, text, request_id = null }) => {
+    method(Said, async ({ session_id, text, request_id = null }, { key }) => {
       const { sessionId, live: runtime } = live.get(session_id);
       if (text.trim() === '') throw new AppError('empty_prompt');
       // Nothing runs that it could be said to: nothing is stored.
       if (!runtime.run) return { status: 'rejected', text };
       await parts.assertOwn(sessionId);
+      await intake.prompt({ key, sessionId, requestId: request_id });
       const submission = { sessionId, text, attachments: [], mode, requestId: request_id, principalId: 'owner' };
       const admission = await prompts.submit(submission);
       return { status, text, run_id: admission.run_id, admission };
@@ -93,6 +94,7 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
         const { session_id, text, attachments, mode, queued, request_id = null } = params;
         const session = live.get(session_id);
         const { sessionId } = session;
+        await intake.prompt({ key: caller.key, sessionId, requestId: request_id });
         const submission = { sessionId, text, attachments, requestId: request_id, principalId: 'owner' };
         const isReplacing = TRUNCATIONS.some((name) => params[name] !== undefined);
         const asked = queued || isReplacing ? 'queue' : (mode ?? parts.busyMode);

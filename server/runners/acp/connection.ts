@@ -113,7 +113,7 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
     folder,
     maxLineBytes: MOST_LINE_BYTES,
     onLine: frames.receive,
-    room: () => listener?.room() ?? null,
+    room: () => frames.room() ?? listener?.room() ?? null,
   });
   if (!started.ok) return failure.notStarted(agent, program, started.code);
   send = started.program.send;
