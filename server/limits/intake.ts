@@ -15,7 +15,9 @@ export interface NewPrompt {
 }
 
 export interface Intake {
-  /** A repeat of an accepted prompt passes: nothing new is stored for it. @throws AppError overloaded, too_many_prompts, disk_nearly_full */
+  /** Something new, asked for over a connection that stands: requests are shed before. @throws AppError overloaded */
+  work(): void;
+  /** A repeat of an accepted prompt passes: nothing new is stored for it. @throws AppError too_many_prompts, disk_nearly_full */
   prompt(asked: NewPrompt): Promise<void>;
   /** Something else that takes room: a file, a copy, a document. @throws AppError disk_nearly_full */
   room(): Promise<void>;
@@ -56,8 +58,10 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 
   return {
-    async prompt({ key, sessionId, requestId }) {
+    work() {
       if (parts.load.isTooHigh()) throw new AppError('overloaded');
+    },
+    async prompt({ key, sessionId, requestId }) {
       if (requestId !== null && (await parts.isRepeat(sessionId, requestId))) return;
       await room();
       const wait = key === OPEN ? 0 : parts.rate.take(key, parts.now());

@@ -5,6 +5,7 @@
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { browserMissing, createBrowser } from '../support/browser.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { startFakeProvider } from '../support/fake-provider.ts';
 import { temporaryFolder } from '../support/home.ts';
@@ -13,6 +14,7 @@ import { until } from '../support/until.ts';
 import { REAL_AGENTS, type RealAgent } from './real-agents.ts';
 
 const installed = inject('agents');
+const browser = createBrowser();
 
 /** What an agent may take to start on a machine that has other things to do. */
 const START_MS = 100_000;
@@ -120,6 +122,13 @@ for (const agent of REAL_AGENTS) {
       expect(chosen).toBe(`${agent.name}/default`);
       const own = models.filter((model: { provider: string }) => model.provider === agent.name);
       expect(own.length).toBeGreaterThan(1);
+      if (browserMissing === '') {
+        const page = await browser.open(`${server.url}/#/s/${talk.id}`);
+        await page.getByRole('textbox', { name: 'Message' }).fill('and from the page');
+        await page.keyboard.press('Enter');
+        await page.getByText('You said: and from the page').waitFor({ timeout: START_MS });
+        expect(page.problems).toEqual([]);
+      }
       await endWithNothingLeft(server, home);
     });
 

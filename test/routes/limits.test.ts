@@ -246,7 +246,8 @@ describe('too much to do', () => {
   });
 
   it('[LI3] is no request that was answered, refused or left', async () => {
-    const server = await startTestServer({ overrides: { runner: createScriptedRunner().runner, mostInFlight: 1 } });
+    const scripted = createScriptedRunner();
+    const server = await startTestServer({ overrides: { runner: scripted.runner, mostInFlight: 1 } });
     const id = await server.session();
     expect((await server.call('POST', '/api/sessions', { model: 'no/such' })).status).toBe(422);
     expect((await server.call('GET', '/api/nothing')).status).toBe(404);
@@ -257,7 +258,8 @@ describe('too much to do', () => {
       headers: { 'content-type': 'application/json' },
       body: '{"text":"one"}',
     });
-    await until('it waits', async () => (await server.call('POST', '/api/sessions', {})).status === 503);
+    await scripted.turn(0);
+    expect((await server.call('POST', '/api/sessions', {})).status).toBe(503);
     leave.abort();
     await expect(left).rejects.toThrow();
     await until('it has left', async () => (await server.call('POST', '/api/sessions', {})).status === 201);

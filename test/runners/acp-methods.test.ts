@@ -375,6 +375,33 @@ describe('a file is written', () => {
     await write(path, 'anything');
     expect(asked).toHaveLength(8);
   });
+
+  it('[AC20] what was not shown is asked about, whatever of it was shown', async () => {
+    const path = join(root, 'a.txt');
+    const diff = (oldText: string | null, newText: string) => ({ content: [{ type: 'diff', path, oldText, newText }] });
+    const isAskedAfter = async (allowed: object, content: string): Promise<boolean> => {
+      const { permission, write, asked } = turnWith('once');
+      writeFileSync(path, 'one\ntwo\nthree\n');
+      await permission({ kind: 'edit', locations: [{ path }], ...allowed });
+      await write(path, content);
+      expect(readFileSync(path, 'utf8')).toBe(content);
+      return asked.length > 1;
+    };
+    expect(await isAskedAfter(diff('two', '2'), 'one\n2\nthree\nrm -rf /\n')).toBe(true);
+    expect(await isAskedAfter({ rawInput: { file_path: path, old_string: 'two', new_string: '2' } }, 'x')).toBe(true);
+    expect(await isAskedAfter({ rawInput: { file_path: path, content: 'all' } }, 'all and more')).toBe(true);
+    expect(await isAskedAfter(diff(null, 'all'), 'all and more')).toBe(true);
+    expect(await isAskedAfter(diff('four', '4'), 'one\ntwo\n4\n')).toBe(true);
+
+    expect(await isAskedAfter(diff('two', '2'), 'one\n2\nthree\n')).toBe(false);
+    expect(await isAskedAfter(diff('two\n', ''), 'one\nthree\n')).toBe(false);
+    expect(await isAskedAfter(diff('one\ntwo\nthree\n', 'one\nthree\n'), 'one\nthree\n')).toBe(false);
+    expect(await isAskedAfter({ rawInput: { file_path: path, content: 'all' } }, 'all')).toBe(false);
+    expect(await isAskedAfter(diff(null, 'all'), 'all\n')).toBe(false);
+    const two = [...diff('two', '2').content, ...diff('three', '3').content];
+    expect(await isAskedAfter({ content: two }, 'one\n2\n3\n')).toBe(false);
+    expect(await isAskedAfter({ content: two }, 'one\n2\nthree\n')).toBe(true);
+  });
 });
 
 describe('a terminal', () => {

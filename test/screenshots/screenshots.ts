@@ -8,7 +8,7 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { CHROMIUM_ARGS, findBrowser } from '../support/chromium.ts';
 import { ARABIC, BREAD, MIGRATION, QUERY } from './content.ts';
 import { buildStage, type Stage } from './stage.ts';
@@ -63,22 +63,21 @@ const SHOTS: Shot[] = [
   { name: 'first-run-phone', options: { ...PHONE, ...DARK }, isBare: true, isForDevelopers: true },
 ];
 
-async function take(stage: Stage, shot: Shot, folder: string): Promise<void> {
-  const browser = await chromium.launch({ executablePath: findBrowser()!, args: CHROMIUM_ARGS });
-  try {
-    const page = await browser.newPage({ reducedMotion: 'reduce', locale: 'en-GB', ...shot.options });
-    const id = shot.title === undefined ? undefined : stage.ids.get(shot.title);
-    await page.goto(`${shot.isBare ? stage.bareUrl : stage.url}/${id ? `#/s/${id}` : ''}`);
-    await page.locator('.connection[data-state="live"]').waitFor();
-    if (id) await page.locator('.turn').first().waitFor();
-    else await page.locator('.welcome').waitFor();
-    await shot.act?.(page);
-    // What was changed is painted.
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-    await page.screenshot({ path: path.join(folder, `${shot.name}.png`) });
-  } finally {
-    await browser.close();
-  }
+async function take(browser: Browser, stage: Stage, shot: Shot, folder: string): Promise<void> {
+  const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', ...shot.options });
+  const page = await context.newPage();
+  const id = shot.title === undefined ? undefined : stage.ids.get(shot.title);
+  await page.goto(`${shot.isBare ? stage.bareUrl : stage.url}/${id ? `#/s/${id}` : ''}`);
+  await page.locator('.connection[data-state="live"]').waitFor();
+  await page
+    .locator(id ? '.turn' : '.welcome')
+    .first()
+    .waitFor();
+  await shot.act?.(page);
+  // What was changed is painted.
+  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+  await page.screenshot({ path: path.join(folder, `${shot.name}.png`) });
+  await context.close();
 }
 
 const { values } = parseArgs({ options: { out: { type: 'string' }, all: { type: 'boolean', default: false } } });
@@ -86,10 +85,12 @@ const folder = path.resolve(values.out ?? path.join(import.meta.dirname, '../../
 if (findBrowser() === null) throw new Error('There is no Chromium on this machine: set CHROMIUM to its path.');
 await mkdir(folder, { recursive: true });
 const stage = await buildStage();
+const browser = await chromium.launch({ executablePath: findBrowser()!, args: CHROMIUM_ARGS });
 try {
   for (const shot of SHOTS) {
-    if (values.all || !shot.isForDevelopers) await take(stage, shot, folder);
+    if (values.all || !shot.isForDevelopers) await take(browser, stage, shot, folder);
   }
 } finally {
+  await browser.close();
   await stage.close();
 }

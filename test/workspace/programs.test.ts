@@ -1,5 +1,5 @@
 /** Programs that stay: lines in both directions, how they end, and that they leave nothing behind. */
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { createPaths } from '../../db/files/paths.ts';
@@ -81,4 +81,60 @@ it('[TL4] what cannot be started says why and leaves no note; after the close no
   expect(await notes()).toBe(0);
   await programs.close();
   await expect(start('')).rejects.toThrow('not started: closed');
+});
+
+it('[AC6] the last lines of a program that has ended wait for a reader that is behind', async () => {
+  let free = (): void => {};
+  const room = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const { start, lines } = await bench();
+  const mark = `behind-${process.pid}-${Math.random()}`;
+  // What the pipe holds is all written, so that it ends while most of that is still to be read.
+  const program = await start(
+    `for (let n = 0; n < 500; n += 1) console.log(String(n).padEnd(200, '.')); process.exit(0); // ${mark}`,
+    { room: () => room },
+  );
+  await until('it has ended', () => lines.length > 0 && processesWith(mark).length === 0);
+  const isOver = await Promise.race([program.ended, new Promise((resolve) => setTimeout(resolve, 800, 'not yet'))]);
+  expect(isOver).toBe('not yet');
+  expect(lines.length).toBeLessThan(500);
+  free();
+  expect(await program.ended).toEqual({ kind: 'exit', code: 0 });
+  expect(lines).toHaveLength(500);
+});
+
+it('[MC4] a program that reads nothing is read no further when too much waits for it, and goes on when it reads', async () => {
+  const { start, programs, lines } = await bench();
+  const home = await temporaryFolder();
+  const go = path.join(home, 'go');
+  let program: Awaited<ReturnType<typeof start>> | null = null;
+  let unsent = 0;
+  program = await start(
+    `const { existsSync } = require('node:fs');
+    const more = () => { process.stdout.write('ask\\n'.repeat(1000), () => setImmediate(more)); };
+    process.stdin.pause();
+    more();
+    setInterval(() => { if (existsSync(${JSON.stringify(go)})) process.stdin.resume(); }, 20);`,
+    {
+      onLine(line) {
+        lines.push(line);
+        unsent += 1;
+        void program?.send('x'.repeat(1000)).then(() => {
+          unsent -= 1;
+        });
+      },
+    },
+  );
+  const isStill = async (): Promise<boolean> => {
+    const before = lines.length;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return before > 0 && lines.length === before;
+  };
+  await until('it is read no further', isStill);
+  const before = lines.length;
+  expect(unsent).toBeLessThan(100_000);
+  await writeFile(go, '');
+  await until('it is read again', () => lines.length > before);
+  await programs.close();
 });

@@ -62,6 +62,7 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
       async (params, caller) => {
         const { messages = [], idempotency_key: key = null, close_on_disconnect: closeOnDisconnect = false } = params;
         const create = async (): Promise<GatewaySession> => {
+          intake.work();
           const draft = await parts.draftOf({
             title: params.title ?? null,
             model: params.model ?? null,
@@ -69,7 +70,7 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
             source: params.source ?? 'gateway',
           });
           if (messages.length === 0) return live.create(draft, { key, closeOnDisconnect });
-          await parts.intake.room();
+          await intake.room();
           // A conversation that begins with something is a row at once: there is something to lose.
           return live.open(await parts.seed(draft, messages.map(seedRow)), { key, closeOnDisconnect });
         };
@@ -122,7 +123,8 @@ export function openingMethods(parts: GatewayMethodParts): Record<string, Method
         if (original.draft || (await sessions.get(original.sessionId)).message_count === 0) {
           throw new RpcError(4008, 'There is nothing to branch from yet.');
         }
-        await parts.intake.room();
+        intake.work();
+        await intake.room();
         const copy = await parts.fork(original.sessionId, { atMessage: at_message, title: name });
         const session = await live.open(copy.session_id);
         const standing = await enter(session, caller, true);

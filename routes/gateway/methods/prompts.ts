@@ -38,6 +38,7 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
       // Nothing runs that it could be said to: nothing is stored.
       if (!runtime.run) return { status: 'rejected', text };
       await parts.assertOwn(sessionId);
+      intake.work();
       await intake.prompt({ key, sessionId, requestId: request_id });
       const submission = { sessionId, text, attachments: [], mode, requestId: request_id, principalId: 'owner' };
       const admission = await prompts.submit(submission);
@@ -94,6 +95,7 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
         const { session_id, text, attachments, mode, queued, request_id = null } = params;
         const session = live.get(session_id);
         const { sessionId } = session;
+        intake.work();
         await intake.prompt({ key: caller.key, sessionId, requestId: request_id });
         const submission = { sessionId, text, attachments, requestId: request_id, principalId: 'owner' };
         const isReplacing = TRUNCATIONS.some((name) => params[name] !== undefined);

@@ -6,6 +6,7 @@ import { readArguments } from '../../workspace/arguments.ts';
 import type { Text } from '../../workspace/lines.ts';
 import { sentence } from '../../workspace/path-words.ts';
 import { MAX_EDIT_BYTES } from '../../workspace/replace.ts';
+import type { Workspace } from '../../workspace/workspace.ts';
 import type { ClientParts } from './client-parts.ts';
 import { recordOf } from './raw.ts';
 import { notAllowed, notDone, notThere, unfit } from './refusals.ts';
@@ -45,7 +46,8 @@ export function createAgentFiles(
       // Nobody is asked about what cannot be done.
       const place = await workspace.place(path);
       if (!place.ok) throw unfit(sentence(place.problem, path));
-      if (!justAllowed.useWrite(place.name, content)) {
+      const current = justAllowed.hasWrite(place.name) ? await currentText(workspace, path, signal) : '';
+      if (!justAllowed.useWrite(place.name, content, current)) {
         const args = { path: place.name, content };
         const decision = await allow({ name: 'write_file', effect: 'write' }, args, cancelled);
         if (!decision.ok) throw notAllowed(decision.result);
@@ -56,6 +58,12 @@ export function createAgentFiles(
       return {};
     },
   };
+}
+
+/** What stands in a file; empty for what is no text, or not there yet. */
+async function currentText(workspace: Workspace, path: string, signal: AbortSignal): Promise<string> {
+  const read = await workspace.readText(path, { line: 1, limit: Number.POSITIVE_INFINITY, signal });
+  return read.ok && read.text.kind === 'text' ? read.text.text : '';
 }
 
 export const NO_WORKSPACE = 'This session has no workspace, so its client has no files and runs nothing.';

@@ -32,7 +32,7 @@ export interface Frames {
 }
 
 /** Requests of an agent that may wait for their answers, and characters of them all, before no more is read. */
-const MOST_UNANSWERED = 1000;
+const MOST_UNANSWERED = 4000;
 const MOST_UNANSWERED_CHARACTERS = 32 * 1024 * 1024;
 /** What may be answered with 4 MB; so many of these are done before the agent has taken an answer. */
 const LARGE: ReadonlySet<unknown> = new Set([methods.client.fs.readTextFile, methods.client.terminal.output]);

@@ -9,7 +9,7 @@
 import { diffOf } from '../../workspace/diff.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
 import { commandMeant, runArguments, runKey } from './command-line.ts';
-import type { Allowed } from './just-allowed.ts';
+import type { Allowed, ShownChange } from './just-allowed.ts';
 import { isEmptyValue, listOf, oneLineOf, recordOf, stringOf } from './raw.ts';
 
 /** What an agent has said of a call, raw. */
@@ -91,18 +91,19 @@ async function changeSubject({ call, input, agent, workspace }: Asks): Promise<P
   const found = await namesIn(workspace, paths);
   if (!found) return null;
   const names = [...new Set(found.values())];
-  const textsOf = (name: string): string[] =>
-    diffs.length > 0
-      ? diffs.filter(({ path }) => found.get(path) === name).map(({ after }) => after)
-      : [stringOf(input.content)].filter((text) => text !== '');
+  const content = stringOf(input.content);
+  const changesOf = (name: string): ShownChange[] =>
+    diffs.length === 0 && content !== ''
+      ? [{ before: null, after: content }]
+      : diffs.filter(({ path }) => found.get(path) === name);
   return {
     tool: { name: 'write_file', effect: 'write' },
     args: { path: names.join(', '), ...whatChanges(diffs, input, found) },
     description: `${agent} asks to change this in the conversation's workspace itself.${saidOf(call, input, paths)}`,
-    // Of what is only taken away nothing could be found in what is written.
-    covers: diffs.some(({ after }) => after === '')
-      ? []
-      : names.map((name) => ({ kind: 'write', name, texts: textsOf(name) })),
+    covers: names.flatMap((name) => {
+      const changes = changesOf(name);
+      return changes.length > 0 ? [{ kind: 'write', name, changes }] : [];
+    }),
   };
 }
 
@@ -132,10 +133,8 @@ function envOf(value: unknown): Record<string, string> | null {
   return isOne ? (env as Record<string, string>) : null;
 }
 
-interface RawDiff {
+interface RawDiff extends ShownChange {
   path: string;
-  before: string | null;
-  after: string;
 }
 
 function diffsOf(content: unknown): RawDiff[] {
