@@ -21,7 +21,7 @@ const Seed = Type.Object(
 );
 
 export function openingMethods(parts: GatewayMethodParts): Record<string, Method> {
-  const { live, enter, sessions, version, epoch } = parts;
+  const { live, enter, intake, sessions, version, epoch } = parts;
   /** Creations with the same key, one after the other. */
   const byKey = createSessionLock();
 
