@@ -11,6 +11,7 @@ import { createMessageStore } from './message-store.ts';
 import { createProjectStore } from './project-store.ts';
 import { createEditStore } from './session-edits.ts';
 import { createSessionStore } from './session-store.ts';
+import { createSettingsStore } from './settings-store.ts';
 import type { AliveProbe, Stores } from './stores.ts';
 
 export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
@@ -25,6 +26,7 @@ export function createSqliteStores(state: StateDb, alive: AliveProbe): Stores {
     epochs: createEpochStore(state),
     projects: createProjectStore(state),
     credentials: createCredentialStore(state),
+    settings: createSettingsStore(state),
     dataVersion: () => state.dataVersion(),
     probe: () => state.read((db) => void db.get(sql`SELECT 1`)),
     close: () => state.close(),

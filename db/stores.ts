@@ -5,6 +5,7 @@
  */
 import type { LeaseOwner } from '../server/core/lease-rules.ts';
 import type { RawRow } from '../server/core/reconcile/row.ts';
+import type { ServerSettings } from '../server/core/server-settings.ts';
 import type {
   Admission,
   Message,
@@ -515,6 +516,13 @@ export interface CredentialStore {
   removeToken(tokenId: string): Promise<boolean>;
 }
 
+/** What was chosen for the whole server. */
+export interface SettingsStore {
+  read(): Promise<ServerSettings>;
+  /** What is not named stays as it is. Returns what holds then. */
+  change(changes: Partial<ServerSettings>): Promise<ServerSettings>;
+}
+
 export interface Stores {
   sessions: SessionStore;
   messages: MessageStore;
@@ -526,6 +534,7 @@ export interface Stores {
   epochs: EpochStore;
   projects: ProjectStore;
   credentials: CredentialStore;
+  settings: SettingsStore;
   /** Grows whenever another connection changed the state DB: what was read before may be old. */
   dataVersion(): number;
   /** A cheap read that fails when the state DB does not answer. */

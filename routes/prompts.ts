@@ -27,7 +27,7 @@ export interface PromptRoutesParts extends RunAnswerParts {
   edits: Edits;
   intake: Intake;
   /** What a prompt does when a turn runs and it does not say so itself. */
-  busyMode: Mode;
+  busyMode(): Mode;
   requests: Requests;
 }
 
@@ -76,7 +76,7 @@ export const promptRoutes =
         const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
         const admission = replaces
           ? await prompts.receipt(await edits.resend({ message: replaces }, submission))
-          : await prompts.submit({ ...submission, mode: mode ?? parts.busyMode });
+          : await prompts.submit({ ...submission, mode: mode ?? parts.busyMode() });
         return answer(admission, formOf(request), reply);
       },
     );

@@ -13,6 +13,7 @@ import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
+import type { SettingsOfServer } from '../server/sessions/server-settings.ts';
 import { type AccessParts, createLoginCookies, registerAccess } from './access.ts';
 import { attachmentRoutes } from './attachments.ts';
 import { authRoutes } from './auth.ts';
@@ -36,6 +37,7 @@ import { projectRoutes } from './projects.ts';
 import { type PromptRoutesParts, promptRoutes } from './prompts.ts';
 import { searchRoutes } from './search.ts';
 import { sessionRoutes } from './sessions.ts';
+import { settingsRoutes } from './settings.ts';
 import { createValidatorCompiler, serializerCompiler } from './validation.ts';
 
 export interface ServerParts
@@ -56,6 +58,7 @@ export interface ServerParts
   projects: Projects;
   catalog: Pick<Catalog, 'list'>;
   mcp: Pick<McpServers, 'view'>;
+  settings: Pick<SettingsOfServer, 'view' | 'change'>;
   gateway: Omit<
     GatewayParts,
     | 'registry'
@@ -168,6 +171,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(searchRoutes(parts.search));
       await api.register(projectRoutes(parts.projects));
       await api.register(modelRoutes(parts.catalog));
+      await api.register(settingsRoutes(parts.settings));
       await api.register(mcpRoutes(parts.mcp));
       await api.register(docsRoutes);
       await api.register(pageRoutes(parts.page));

@@ -92,6 +92,7 @@ import { createProjects } from './sessions/projects.ts';
 import { createPrompts } from './sessions/prompts.ts';
 import { createSearch } from './sessions/search.ts';
 import { createSeed } from './sessions/seed.ts';
+import { createServerSettings } from './sessions/server-settings.ts';
 import { createSessionLock } from './sessions/session-lock.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { createReadSettled } from './sessions/settled.ts';
@@ -99,6 +100,7 @@ import { createWhyStuck } from './sessions/stuck.ts';
 import { createTitled } from './sessions/titled.ts';
 import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
+import { withTimeLimit } from './time-limit.ts';
 import { createCommands, findShell } from './workspace/commands.ts';
 import { createPrograms, type ProgramsParts } from './workspace/programs.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
@@ -255,9 +257,22 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     providers,
     builtin: true,
     agents,
+    chosenDefault: () => settings.defaultModel(),
     now,
     ...(overrides.discovery ? { discovery: overrides.discovery } : {}),
     onStatus: (status) => log.info(status, 'model provider'),
+  });
+  const whyNoModel = (model: string | null): string | null => {
+    const target = catalog.resolve(model);
+    return target.kind === 'unknown' ? target.reason : null;
+  };
+  const settings = createServerSettings({
+    store: stores.settings,
+    dataVersion: stores.dataVersion,
+    configured: { defaultModel: catalog.configuredDefault, busyMode: config.display.busy_input_mode },
+    checkModel: whyNoModel,
+    onChange: () => registry.publishList(null, 'settings'),
+    log,
   });
   const requests = createRequests({
     now,
@@ -300,15 +315,16 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     now,
     log,
   });
+  const secrets = [
+    config.token,
+    config.apiKey,
+    ...Object.values(config.providerKeys),
+    ...config.mcpServers.flatMap(({ secrets }) => secrets),
+  ].flatMap((secret) => secret ?? []);
   const approvals = createApprovals({
     mode: config.approvals.mode,
     allowed: createAllowList({ patterns: config.approvals.allow, file: createConfigFile(paths.config), log }),
-    secrets: [
-      config.token,
-      config.apiKey,
-      ...Object.values(config.providerKeys),
-      ...config.mcpServers.flatMap(({ secrets }) => secrets),
-    ].flatMap((secret) => secret ?? []),
+    secrets,
   });
   const tools = [...createWorkspaceTools({ commands }), createClarifyTool()];
   const openWorkspace = createWorkspaces();
@@ -316,6 +332,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   const acp = createAcpRunner({
     ready: () => reaped,
     programs: createPrograms(processes),
+    secrets,
     env: config.agentEnv,
     version,
     store: createAgentSessionStore(state),
@@ -325,6 +342,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     commands,
     mcpServers: (agent) => mcpServersForAgents(config.mcpServers, agent),
     limits: config.runner,
+    lastOffer: agents.lastOffer,
     offered: agents.offered,
     now,
     onBug: (error) => log.error({ err: error }, 'the runner of agents failed'),
@@ -558,10 +576,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       if (held) await gatewaySessions.end(held, 'closed');
     },
     lock,
-    checkModel: (model) => {
-      const target = catalog.resolve(model);
-      return target.kind === 'unknown' ? target.reason : null;
-    },
+    checkModel: whyNoModel,
     checkWorkspace: async (folder) => WORKSPACE_PROBLEMS[await checkWorkspace(folder)],
     now,
     newIdSuffix: hex(3),
@@ -684,7 +699,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
   }
   const load = createLoad({
     mostInFlight: overrides.mostInFlight ?? MOST_IN_FLIGHT,
-    loop: watchEventLoop(),
+    loop: watchEventLoop(() => performance.now()),
     everySecond(look) {
       const timer = setInterval(look, 1_000).unref();
       return () => clearInterval(timer);
@@ -731,7 +746,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     assertOwn: foreignSessions?.assertOwn ?? null,
     attachments,
     stop,
-    busyMode: config.display.busy_input_mode,
+    busyMode: settings.busyMode,
+    settings,
     requests,
     registry,
     attach,
@@ -790,6 +806,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
   });
 
+  await settings.start();
+
   const adopt = createAdoption({ stores, sidecars, recovery, now, onChange, log });
 
   /** What earlier starts left: dead turns are resolved and what is queued runs, without any client. */
@@ -813,12 +831,13 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     draining = true;
     drain.stopClaiming();
     others.stop();
+    settings.stop();
     foreignWatch?.stop();
     const titled = titles.close();
     const compacted = compaction.close();
     completions.wakeAll();
     if (pruning) clearInterval(pruning);
-    const patience = AbortSignal.any([hurry.signal, AbortSignal.timeout(config.server.drain_s * 1000)]);
+    const patience = withTimeLimit(config.server.drain_s, hurry.signal);
     await Promise.race([drain.idle(), aborted(patience)]);
     drain.interruptAll();
     // What cannot even be written now is recovered at the next start.

@@ -11,7 +11,7 @@ import { createConversation } from './conversation.js';
 import { createConversationActions } from './conversation-actions.js';
 import { createConversationLoading } from './conversation-loading.js';
 import { runningRun } from './conversation-store.js';
-import { createNotices } from './dialog.js';
+import { closeDialogs, createNotices } from './dialog.js';
 import { iconButton } from './dom.js';
 import { createHeader } from './header.js';
 import { createKeyboard } from './keyboard.js';
@@ -57,6 +57,7 @@ const stream = createStream({
     dispatch({ type: 'event', event, cursor: at < 0 ? null : id.slice(at + 1) });
     if (event.type !== 'sessions.changed') return;
     notifications.changed(event.payload);
+    if (event.payload.reason === 'settings') serverSettingsChanged();
     if (event.payload.server) connection.met(event.payload.server);
   },
   onState: (connection) => dispatch({ type: 'connection', connection }),
@@ -72,6 +73,11 @@ async function loadModels() {
   } catch {
     // The list stays as it was; it is asked for again when it is opened.
   }
+}
+
+function serverSettingsChanged() {
+  settingsDialog.serverChanged();
+  void loadModels();
 }
 
 // ---------------------------------------------------------------- what a person does
@@ -181,11 +187,15 @@ const listActions = createListActions({
 /** What the server says of a session in its answer. */
 const known = (session) => dispatch({ type: 'session.known', sessionId: session.session_id, session });
 
-const choices = createChoices({ api, store, settings, actions: { known, refreshModels: loadModels } });
+const choices = createChoices({ api, store, actions: { known, refreshModels: loadModels } });
 const welcome = createWelcome({
   onExample: (prompt) => composer.sendText(prompt),
-  onUse(model) {
-    settings.set({ model });
+  async onUse(model) {
+    // Who may not choose for the whole server chooses for the next conversation.
+    if (access?.scope !== 'admin') {
+      const refused = await choices.chooseModel(model);
+      if (refused) notice(refused);
+    } else if (await attempt(() => api.patch('api/settings', { default_model: model }))) await loadModels();
     focusMessage();
   },
 });
@@ -239,9 +249,17 @@ const conversation = createConversation({
   },
 });
 const settingsDialog = createSettingsDialog({
+  api,
   settings,
   notifications,
-  actions: { models: () => state().models, server: connection.server, logout: () => logout },
+  actions: {
+    models: () => state().models,
+    server: connection.server,
+    auth: () => access,
+    authChanged: readAccess,
+    modelsChanged: loadModels,
+    logout: endLogin,
+  },
 });
 const keyboard = createKeyboard({
   settings,
@@ -294,8 +312,8 @@ const composer = createComposer({
   },
 });
 const login = createLogin({ root: byId('login'), api, onDone: begin });
-/** Ends the login; null where none is needed. */
-let logout = null;
+/** What GET /api/auth/status said last, or null. */
+let access = null;
 byId('sidebar-foot').append(
   iconButton('gear', 'Settings', { onclick: settingsDialog.open }),
   iconButton('keyboard', 'Keys and commands', { onclick: keyboard.sheet }),
@@ -367,6 +385,7 @@ function followConnection({ kind }) {
   if (kind !== 'live' || !wasDown) return;
   wasDown = false;
   composer.reconnected();
+  void loadModels();
 }
 
 settings.subscribe(() => draw());
@@ -377,7 +396,10 @@ store.subscribe((now) => {
   drawn = now;
   if (frame === 0) frame = requestAnimationFrame(draw);
   if (now.auth === 'needed') {
-    if (previous.auth !== 'needed') stream.stop();
+    if (previous.auth !== 'needed') {
+      stream.stop();
+      closeDialogs();
+    }
     return;
   }
   if (now.auth !== 'ok') return;
@@ -397,20 +419,24 @@ store.subscribe((now) => {
 followUnread({ store, storage: window.localStorage });
 
 async function endLogin() {
-  await attempt(() => api.post('api/auth/logout'));
-  location.reload();
+  // Anew, so that nothing of what was read is left in the page.
+  if (await attempt(() => api.post('api/auth/logout'))) location.reload();
+}
+
+async function readAccess() {
+  access = await api.get('api/auth/status').catch(() => access);
 }
 
 /** Finds out whether a credential is needed, then goes live. */
 async function begin() {
-  const status = await api.get('api/auth/status').catch(() => null);
-  if (status?.auth_required && !status.logged_in) {
+  await readAccess();
+  if (access?.auth_required && !access.logged_in) {
     dispatch({ type: 'auth', auth: 'needed' });
     return;
   }
-  logout = status?.auth_required ? endLogin : null;
   route();
   dispatch({ type: 'auth', auth: 'ok' });
+  composer.reconnected();
   // On a touch screen this would open the keyboard over the page.
   if (!hasTouchOnly()) focusMessage();
   stream.restart();

@@ -7,17 +7,15 @@ import { meantModel, modelGroups, modelName } from './model-choice.js';
 import { createPicker } from './picker.js';
 
 /**
- * @param settings `model` is the one for new conversations, or null
  * @param actions `known(session)` (the server has changed it), `refreshModels()`
  * @returns `pickers`, `next()`, `chooseModel(words)`, `render(state)`, `openModel()`
  */
-export function createChoices({ api, store, settings, actions }) {
+export function createChoices({ api, store, actions }) {
   const recent = createRecentFolders();
   /** For a conversation that does not exist yet; `undefined` where nothing was chosen. */
   const chosen = { model: undefined, workspace: undefined };
 
-  const modelOf = ({ open }) =>
-    open === null ? (chosen.model ?? settings.get().model) : (open.session?.model ?? null);
+  const modelOf = ({ open }) => (open === null ? (chosen.model ?? null) : (open.session?.model ?? null));
   const folderOf = ({ open }) => (open === null ? (chosen.workspace ?? null) : (open.session?.workspace ?? null));
 
   /** @returns null, or a sentence when it was refused */

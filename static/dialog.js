@@ -26,6 +26,11 @@ export function confirmWith({ title, text, action }) {
   });
 }
 
+/** Closes what asks, as if it had been cancelled: nobody may answer now. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+}
+
 /**
  * Notices that go by themselves; not while somebody points at one or has the focus in it.
  * @returns a function that shows a sentence, and gives back what takes it away. `action` and `run` make a button in it; `ms` is how long it

@@ -18,7 +18,7 @@ const newBox = (stored) => ({
   text: stored?.text ?? '',
   files: stored?.files ?? [],
   error: '',
-  /** Whether `error` says that the server could not be reached. */
+  /** Whether `error` says that the server could not be reached, or did not know who is there. */
   unreachable: false,
   sending: false,
   tries: stored?.tries ?? {},

@@ -56,8 +56,12 @@ export function createSending({ api, drafts, actions }) {
     if (failure.code === 'admission_conflict' || failure.code === 'idempotency_conflict') drafts.spent(id);
     const later = failure.kind === 'network' ? ' Send it again when the connection is back.' : '';
     const soon = failure.retryAfter ? ` Try again in ${failure.retryAfter} s.` : '';
-    const error = `${failure.message} ${KEPT}${later}${soon}`;
-    Object.assign(drafts.box(id), { error, unreachable: failure.kind === 'network' });
+    const why = failure.code === 'unauthorized' ? 'You are logged out.' : failure.message;
+    const error = `${why} ${KEPT}${later}${soon}`;
+    Object.assign(drafts.box(id), {
+      error,
+      unreachable: failure.kind === 'network' || failure.code === 'unauthorized',
+    });
   }
 
   return {

@@ -1,107 +1,104 @@
-/** The settings of the page. A change holds at once; there is nothing to save. */
-import { h, setText } from './dom.js';
-import { modelName } from './model-choice.js';
-
-const WORDS = {
-  theme: { label: 'Colours', system: 'As the system', light: 'Light', dark: 'Dark' },
-  density: { label: 'Density', comfortable: 'Comfortable', compact: 'Compact' },
-  sendKey: { label: 'Send with', enter: 'Enter', 'ctrl-enter': 'Ctrl+Enter (or the button)' },
-  notifications: { label: 'Notifications', on: 'On', off: 'Off' },
-  shortcuts: { label: 'Keys without Ctrl, such as “n” and “?”', on: 'On', off: 'Off' },
-};
+/** The settings: of this browser, of the server, and who may come in. A change holds at once; there is nothing to save. */
+import { h } from './dom.js';
+import { createAccessSettings } from './settings-access.js';
+import { createBrowserSettings } from './settings-browser.js';
+import { createServerSettings } from './settings-server.js';
 
 /**
  * @param settings of settings.js
  * @param notifications of notifications.js
- * @param actions `models()`, `server()` (`{version}` or null), `logout` (null where nobody is logged in)
- * @returns `open()`
+ * @param actions `models()`, `server()` (`{version}` or null), `auth()` (as GET /api/auth/status gave it, or null),
+ *   `authChanged()` (resolves when it was read again), `modelsChanged()`, `logout()`
+ * @returns `open()`, `serverChanged()`
  */
-export function createSettingsDialog({ settings, notifications, actions }) {
-  const notice = h('p.help', { role: 'status' });
+export function createSettingsDialog({ api, settings, notifications, actions }) {
+  let refreshServer = () => {};
 
-  function choice(name, values) {
-    const inputs = values.map((value) =>
+  /** Each gives what is in its panel. They are made when they are first seen. */
+  const sections = {
+    browser: { label: 'This browser', make: () => createBrowserSettings({ settings, notifications }) },
+    server: {
+      label: 'Server',
+      make() {
+        const section = createServerSettings({ api, actions });
+        refreshServer = section.refresh;
+        return section.element;
+      },
+    },
+    access: { label: 'Access', make: () => createAccessSettings({ api, actions }) },
+  };
+
+  function tabsOf() {
+    const names = Object.keys(sections);
+    const tabs = names.map((name) =>
       h(
-        'label.segment',
-        {},
-        h('input', {
-          type: 'radio',
-          name: `setting-${name}`,
-          value,
-          checked: settings.get()[name] === value,
-          onchange: () => choose(name, value),
-        }),
-        h('span', {}, WORDS[name][value]),
+        'button.tab',
+        {
+          type: 'button',
+          role: 'tab',
+          id: `settings-tab-${name}`,
+          'aria-controls': `settings-${name}`,
+          onclick: () => show(name),
+        },
+        sections[name].label,
       ),
     );
-    return h('fieldset.setting', {}, h('legend', {}, WORDS[name].label), h('div.segments', {}, ...inputs));
-  }
-
-  async function choose(name, value) {
-    if (name === 'notifications' && value === 'on') {
-      const refused = await notifications.turnOn();
-      setText(notice, refused ?? 'You are told when a turn ends or needs you while this page is not in sight.');
-      if (refused) settings.set({ notifications: 'off' });
-      return;
-    }
-    if (name === 'notifications') setText(notice, '');
-    settings.set({ [name]: value });
-  }
-
-  function modelSetting() {
-    const models = actions.models();
-    const select = h(
-      'select',
-      { id: 'setting-model', onchange: () => settings.set({ model: select.value || null }) },
-      h('option', { value: '' }, `As the server says (${modelName(models, null)})`),
-      ...(models?.models ?? []).map(({ id, label, provider }) => h('option', { value: id }, `${label} (${provider})`)),
+    const panels = names.map((name) =>
+      h('div.settings-panel', {
+        id: `settings-${name}`,
+        role: 'tabpanel',
+        'aria-labelledby': `settings-tab-${name}`,
+        hidden: true,
+      }),
     );
-    const { model } = settings.get();
-    if (model && !models?.models.some(({ id }) => id === model)) select.append(h('option', { value: model }, model));
-    select.value = model ?? '';
-    return h('div.setting', {}, h('label', { for: 'setting-model' }, 'Model of new conversations'), select);
+    function show(name) {
+      for (const [at, one] of names.entries()) {
+        const isShown = one === name;
+        tabs[at].setAttribute('aria-selected', String(isShown));
+        tabs[at].tabIndex = isShown ? 0 : -1;
+        panels[at].hidden = !isShown;
+        if (isShown && panels[at].childElementCount === 0) panels[at].append(sections[name].make());
+      }
+    }
+    function onkeydown(event) {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      const at = (tabs.indexOf(document.activeElement) + by + tabs.length) % tabs.length;
+      show(names[at]);
+      tabs[at].focus();
+    }
+    show(names[0]);
+    return [h('div.tabs', { role: 'tablist', 'aria-label': 'Settings', onkeydown }, ...tabs), ...panels];
   }
 
   function open() {
     const version = actions.server()?.version;
-    const close = h('button.primary', { type: 'submit', value: 'done' }, 'Done');
-    setText(notice, '');
+    const canLogOut = actions.auth()?.auth_required;
     const dialog = h(
       'dialog.dialog.settings',
       { 'aria-labelledby': 'settings-title' },
+      h('h2', { id: 'settings-title', tabindex: '-1', autofocus: true }, 'Settings'),
+      ...tabsOf(),
       h(
-        'form',
+        'p.help',
+        {},
+        version ? `Turnkeep ${version} · ` : '',
+        h('a', { href: 'docs', target: '_blank', rel: 'noopener' }, 'Interface for programs'),
+      ),
+      h(
+        'form.dialog-actions',
         { method: 'dialog' },
-        h('h2', { id: 'settings-title', tabindex: '-1', autofocus: true }, 'Settings'),
-        choice('theme', ['system', 'light', 'dark']),
-        choice('density', ['comfortable', 'compact']),
-        choice('sendKey', ['enter', 'ctrl-enter']),
-        choice('notifications', ['on', 'off']),
-        notice,
-        choice('shortcuts', ['on', 'off']),
-        modelSetting(),
-        h(
-          'p.help',
-          {},
-          'These settings are kept in this browser. Models, keys, limits and approvals are in config.yaml of the server.',
-        ),
-        h(
-          'p.help',
-          {},
-          version ? `Turnkeep ${version} · ` : '',
-          h('a', { href: 'docs', target: '_blank', rel: 'noopener' }, 'Interface for programs'),
-        ),
-        h(
-          'div.dialog-actions',
-          {},
-          actions.logout() ? h('button', { type: 'button', onclick: actions.logout() }, 'Log out') : null,
-          close,
-        ),
+        canLogOut ? h('button', { type: 'button', onclick: () => actions.logout() }, 'Log out') : null,
+        h('button.primary', { type: 'submit', value: 'done' }, 'Done'),
       ),
     );
-    dialog.addEventListener('close', () => dialog.remove());
+    dialog.addEventListener('close', () => {
+      refreshServer = () => {};
+      dialog.remove();
+    });
     document.body.append(dialog);
     dialog.showModal();
   }
-  return { open };
+  return { open, serverChanged: () => refreshServer() };
 }

@@ -1,5 +1,6 @@
 /**
- * What a person prefers, kept in the browser: it is about this screen and these hands, not about the server. Other tabs
+ * What a person prefers, kept in the browser: it is about this screen and these hands; what holds for
+ * everybody is on the server (settings-server.js). Other tabs
  * follow at once.
  */
 
@@ -23,7 +24,7 @@ export function readSettings(storage, isTouch) {
   } catch {
     // As without a choice.
   }
-  const settings = { model: typeof stored?.model === 'string' ? stored.model : null };
+  const settings = {};
   for (const [name, choices] of Object.entries(CHOICES)) {
     settings[name] = choices.includes(stored?.[name]) ? stored[name] : choices[0];
   }

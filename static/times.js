@@ -34,6 +34,9 @@ export function clockTime(seconds, now) {
 /** A whole date and time. */
 export const longTime = (seconds) => WHOLE.format(new Date(seconds * 1000));
 
+/** A day of any year. @param seconds epoch seconds */
+export const wholeDay = (seconds) => DAY_OF_YEAR.format(new Date(seconds * 1000));
+
 /** A duration as a person would say it. */
 export function duration(seconds) {
   if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;

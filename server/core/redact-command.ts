@@ -6,10 +6,9 @@
  * command or a path: a hidden value has no gap and no sign of the shell, does not begin like a path, and stands where
  * nothing is run; a token is known by more than its first letters, which a program may have in its name as well.
  */
+import { SHORTEST_SECRET } from './secret-names.ts';
 
 const HIDDEN = '[hidden]';
-/** A shorter secret is no secret, and would tear holes into other words. */
-const SHORTEST_SECRET = 6;
 
 // The counts are bounded, so that no text makes them slow.
 const WORD = 'key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?';

@@ -2,8 +2,6 @@
  * Whether this server has more to do than it can (LI3): its event loop was late for some seconds on end, or too many
  * requests are being answered. Owns the count of these and the watch on the loop.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-
 export interface Load {
   isTooHigh(): boolean;
   /** A request has arrived whole. @returns to be called once, when it has been answered */
@@ -51,19 +49,27 @@ export function createLoad({ mostInFlight, loop, everySecond }: LoadParts): Load
   };
 }
 
-const RESOLUTION_MS = 20;
+const TICK_MS = 100;
 
-/** Watches the event loop of this process. */
-export function watchEventLoop(): EventLoopWatch {
-  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  delays.enable();
+/**
+ * Watches the event loop of this process, by a timer of its own: `monitorEventLoopDelay` leaves out the first delay behind
+ * each reset, and a loop that is held up has no more than that one in a second.
+ * @param monotonic milliseconds that only grow
+ */
+export function watchEventLoop(monotonic: () => number): EventLoopWatch {
+  let ticks = 0;
+  let since = monotonic();
+  const timer = setInterval(() => {
+    ticks += 1;
+  }, TICK_MS).unref();
   return {
     lateness() {
-      // The pause between two looks is in each of them; without any there is no mean.
-      const late = delays.mean / 1e6 - RESOLUTION_MS;
-      delays.reset();
-      return late;
+      const at = monotonic();
+      const mean = (at - since) / Math.max(1, ticks);
+      ticks = 0;
+      since = at;
+      return mean - TICK_MS;
     },
-    stop: () => void delays.disable(),
+    stop: () => clearInterval(timer),
   };
 }

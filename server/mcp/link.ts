@@ -12,12 +12,13 @@ import {
   SdkHttpError,
   type StandardSchemaV1,
 } from '@modelcontextprotocol/client';
+import { withTimeLimit } from '../time-limit.ts';
 import type { Programs } from '../workspace/programs.ts';
 import { failureWords } from './failure-words.ts';
 import { CONNECTION_CLOSED, createHttpTransport, createSseTransport } from './http-transport.ts';
 import type { McpServerSettings } from './settings.ts';
-import { createStdioTransport, type OpenTransport } from './stdio-transport.ts';
-import { MAX_TOOLS } from './tool-list.ts';
+import { createStdioTransport, MAX_MESSAGE_BYTES, type OpenTransport } from './stdio-transport.ts';
+import { MAX_LISTED } from './tool-list.ts';
 
 export interface LinkParts {
   programs: Programs;
@@ -45,8 +46,8 @@ export type CallEnd =
   | { kind: 'broken'; why: string; undone: boolean };
 
 export interface Link {
-  /** All pages of `tools/list`; `why` in words, where they cannot be had. */
-  listTools(): Promise<{ ok: true; tools: unknown[] } | { ok: false; why: string }>;
+  /** The pages of `tools/list`, `isWhole`: all of them; `why` in words, where they cannot be had. */
+  listTools(): Promise<{ ok: true; tools: unknown[]; isWhole: boolean } | { ok: false; why: string }>;
   /** Never rejects. When it is given up, the server is told. */
   call(tool: string, args: Record<string, unknown>, limits: CallLimits): Promise<CallEnd>;
   /** Whether the server still answers, in a few seconds or as long as a call may take. */
@@ -73,7 +74,7 @@ export async function openLink(
 ): Promise<{ ok: true; link: Link } | { ok: false; why: string }> {
   const { transport } = settings;
   if (parts.signal.aborted) return { ok: false, why: 'stopped' };
-  const limit = AbortSignal.any([parts.signal, AbortSignal.timeout(settings.connectTimeoutS * 1000)]);
+  const limit = withTimeLimit(settings.connectTimeoutS, parts.signal);
   const first =
     transport.kind === 'stdio'
       ? createStdioTransport(transport, parts.programs)
@@ -121,11 +122,11 @@ async function handshake(
       ended,
       async listTools() {
         try {
-          return { ok: true, tools: await listAll(client, settings) };
+          return { ok: true, ...(await listAll(client, settings)) };
         } catch (error) {
           const hasNone = error instanceof ProtocolError && error.code === ProtocolErrorCode.MethodNotFound;
           return hasNone
-            ? { ok: true, tools: [] }
+            ? { ok: true, tools: [], isWhole: true }
             : { ok: false, why: why() ?? failureWords(error, settings.connectTimeoutS) };
         }
       },
@@ -168,21 +169,31 @@ function callFailure(error: unknown, timeoutS: number, why: string | null, isHtt
   return { kind: 'broken', why: why ?? failureWords(error, timeoutS), undone };
 }
 
-async function listAll(client: Client, { connectTimeoutS }: McpServerSettings): Promise<unknown[]> {
+/** All pages together are no more than one message may be (MC4). */
+async function listAll(
+  client: Client,
+  { connectTimeoutS }: McpServerSettings,
+): Promise<{ tools: unknown[]; isWhole: boolean }> {
   const tools: unknown[] = [];
   const cursors = new Set<string>();
+  let characters = 0;
   let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES && tools.length <= MAX_TOOLS; page += 1) {
+  for (let page = 0; page < MAX_PAGES && tools.length <= MAX_LISTED; page += 1) {
     const request = { method: 'tools/list', ...(cursor === undefined ? {} : { params: { cursor } }) };
     const result = await client.request(request, anything, { timeout: connectTimeoutS * 1000 });
     const { tools: some, nextCursor } = { ...(result as { tools?: unknown; nextCursor?: unknown }) };
-    if (Array.isArray(some)) tools.push(...some);
+    if (Array.isArray(some)) {
+      characters += JSON.stringify(some).length;
+      if (characters > MAX_MESSAGE_BYTES) break;
+      tools.push(...some.slice(0, MAX_LISTED + 1));
+    }
     // A cursor that comes again would lead in a circle.
-    if (typeof nextCursor !== 'string' || nextCursor === '' || cursors.has(nextCursor)) return tools;
+    const isLast = typeof nextCursor !== 'string' || nextCursor === '' || cursors.has(nextCursor);
+    if (isLast) return { tools, isWhole: true };
     cursors.add(nextCursor);
     cursor = nextCursor;
   }
-  return tools;
+  return { tools, isWhole: false };
 }
 
 /** Rejects when the signal aborts. */

@@ -29,6 +29,8 @@ export interface McpServer {
   status(): McpStatus;
   /** Why it is not available, in words without secrets; null when it is, or nobody knows yet. */
   why(): string | null;
+  /** Takes what is secret of it out of a text. */
+  hide(text: string): string;
   /** As last listed: also while the server is away, so that a model keeps the tools that it had. */
   list(): ToolList;
   /** Connects in the background, unless it is connected or has just failed. */
@@ -98,7 +100,7 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
     const listed = await from.listTools();
     if (!listed.ok) return listed.why;
     const known = JSON.stringify(list);
-    list = readToolList(listed.tools, settings);
+    list = readToolList(listed.tools, listed.isWhole, settings, hide);
     if (JSON.stringify(list) === known) return null;
     parts.log.info({ mcp_server: name, tools: list.tools.length }, 'tools of an MCP server');
     for (const left of list.leftOut) {
@@ -179,6 +181,7 @@ export function createMcpServer(settings: McpServerSettings, parts: McpServerPar
       return why === null ? 'idle' : 'unavailable';
     },
     why: () => (link ? null : why),
+    hide,
     list: () => list,
     wake,
     async firstTried() {

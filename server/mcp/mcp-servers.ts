@@ -113,7 +113,7 @@ function definitionOf(tool: McpTool, server: McpServer): ToolDefinition {
       try {
         return await server.call(tool, args as Record<string, unknown>, {
           signal,
-          onProgress: (progress) => live.push(Buffer.from(progressLine(progress))),
+          onProgress: (progress) => live.push(Buffer.from(progressLine(progress, server.hide))),
         });
       } finally {
         clearInterval(beat);
@@ -125,11 +125,9 @@ function definitionOf(tool: McpTool, server: McpServer): ToolDefinition {
 
 const MAX_LINE = 1_000;
 
-function progressLine(told: unknown): string {
+function progressLine(told: unknown, hide: (text: string) => string): string {
   const { progress, total, message } = { ...(told as { progress?: unknown; total?: unknown; message?: unknown }) };
   const done = typeof total === 'number' ? `${String(progress)}/${total}` : String(progress);
-  return (
-    `${typeof message === 'string' ? `${done} ${message}` : done}`.slice(0, MAX_LINE).replace(/\s*[\r\n]+\s*/g, ' ') +
-    '\n'
-  );
+  const line = hide(typeof message === 'string' ? `${done} ${message}` : done);
+  return `${line.slice(0, MAX_LINE).replace(/\s*[\r\n]+\s*/g, ' ')}\n`;
 }

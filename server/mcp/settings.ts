@@ -6,6 +6,7 @@
  */
 import path from 'node:path';
 import Type, { type Static } from 'typebox';
+import { isSecretName, SHORTEST_SECRET } from '../core/secret-names.ts';
 
 const Scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 const Seconds = Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 86_400 }));
@@ -124,7 +125,7 @@ function settingsOf(
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => {
         const text = filled(value);
-        if (SECRET_NAME.test(key) && text.length >= SHORTEST_SECRET) secrets.add(text);
+        if (isSecretName(key) && text.length >= SHORTEST_SECRET) secrets.add(text);
         return [key, text];
       }),
     );
@@ -160,7 +161,3 @@ function unusableWords(missing: readonly string[], transport: McpServerSettings[
 }
 
 const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/i.test(url);
-
-/** Names of variables and headers whose values are not shown. */
-const SECRET_NAME = /key|token|secret|passw|pwd|auth|cookie|credential/i;
-const SHORTEST_SECRET = 6;

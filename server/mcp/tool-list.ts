@@ -25,19 +25,27 @@ const MAX_NAME = 256;
 /** Most characters of what a tool says about itself. */
 const MAX_DESCRIPTION = 4_000;
 /** Most tools of a server, and most characters of all their descriptions and schemas. */
-export const MAX_TOOLS = 1_000;
+const MAX_TOOLS = 1_000;
+/** Items of the list that are looked at. */
+export const MAX_LISTED = 2 * MAX_TOOLS;
 const MAX_CHARACTERS = 1024 * 1024;
 
-/** @param listed items of the pages of `tools/list`, in their order */
+/**
+ * @param listed items of the pages of `tools/list`, in their order
+ * @param isWhole whether the server has no more
+ * @param hide takes what is secret out of a text
+ */
 export function readToolList(
   listed: readonly unknown[],
+  isWhole: boolean,
   { name: server, include, exclude }: Pick<McpServerSettings, 'name' | 'include' | 'exclude'>,
+  hide: (text: string) => string,
 ): ToolList {
   const tools = new Map<string, McpTool>();
   const leftOut: ToolList['leftOut'] = [];
   const safeSchema = createSafeSchema();
   let characters = 0;
-  for (const item of listed) {
+  for (const item of listed.slice(0, MAX_LISTED)) {
     const { name: ownName, description, inputSchema, execution } = { ...(item as Record<string, unknown>) };
     if (typeof ownName !== 'string' || ownName === '' || ownName.length > MAX_NAME) {
       leftOut.push({ name: '?', reason: `it has no name, or one of more than ${MAX_NAME} characters` });
@@ -52,7 +60,7 @@ export function readToolList(
     else if (tools.has(name)) leave('its server has another tool of this name');
     else if (tools.size >= MAX_TOOLS) leave(`its server has more than ${MAX_TOOLS} tools`);
     else {
-      const about = typeof description === 'string' ? description : '';
+      const about = typeof description === 'string' ? hide(description) : '';
       const tool: McpTool = {
         name,
         ownName,
@@ -63,6 +71,9 @@ export function readToolList(
       if (characters > MAX_CHARACTERS) leave(`all tools of its server have more than ${MAX_CHARACTERS} characters`);
       else tools.set(name, tool);
     }
+  }
+  if (!isWhole || listed.length > MAX_LISTED) {
+    leftOut.push({ name: '…', reason: 'the list of its server is too long to be read to its end' });
   }
   return { tools: [...tools.values()], leftOut };
 }

@@ -43,6 +43,8 @@ export interface Catalog extends ProviderLookup {
   list(): CatalogView;
   /** Asks all providers and looks for servers on this machine; one at a time, never rejects. */
   refresh(): Promise<void>;
+  /** The default without anybody's choice. */
+  configuredDefault(): string;
   /** What a session's model means; null and the empty text mean the default. */
   resolve(modelId: string | null): Resolution;
 }
@@ -54,6 +56,8 @@ export interface CatalogParts {
   builtin: boolean;
   /** Agents of others. */
   agents?: AgentList;
+  /** The default that was chosen in place of the configured one; null for none. It stays also where it is gone. */
+  chosenDefault?: () => string | null;
   /** Epoch seconds. */
   now: () => number;
   fetch?: typeof fetch;
@@ -146,7 +150,7 @@ export function createCatalog(parts: CatalogParts): Catalog {
     return { ...entry.provider, contextLength: entry.provider.contextLength ?? known };
   };
 
-  const defaultId = (): string => {
+  const configuredDefault = (): string => {
     if (agents?.preferred) return formatModelId({ provider: agents.preferred, model: AGENTS_OWN_CHOICE });
     for (const { provider, listed } of entries.values()) {
       const model = provider.defaultModel ?? listed?.[0]?.name;
@@ -157,10 +161,13 @@ export function createCatalog(parts: CatalogParts): Catalog {
     return parts.builtin ? BUILTIN_MODEL_ID : '';
   };
 
+  // A chosen model that is gone fails its turns with the truth: another one may cost money, or tell strangers.
+  const defaultId = (): string => parts.chosenDefault?.() ?? configuredDefault();
+
   /** What an agent does not list is for the agent to refuse: it may have learned since it last ran. */
   const resolveAgent = ({ provider: name, model: asked }: ModelId): Resolution => {
     const agent = agents?.find(name);
-    if (!agent) return { kind: 'unknown', reason: whyNoAgent(name, agents?.hasRun(name) ?? false) };
+    if (!agent) return { kind: 'unknown', reason: whyNoAgent(name, (agents?.lastOffer(name) ?? null) !== null) };
     const { model, mode } = splitMode(asked);
     return { kind: 'agent', agent, model: model === AGENTS_OWN_CHOICE || model === '' ? null : model, mode };
   };
@@ -168,6 +175,7 @@ export function createCatalog(parts: CatalogParts): Catalog {
   return {
     find,
     refresh,
+    configuredDefault,
     list() {
       if (refreshedAt === null || parts.now() - refreshedAt > STALE_AFTER_S) void refresh();
       const models = [...entries.values()].flatMap(modelsOf);

@@ -23,6 +23,7 @@ import type { Leases } from '../lease/leases.ts';
 import { notOwned, unlessElsewhere } from '../lease/not-owned.ts';
 import type { LiveRegistry } from '../live/registry.ts';
 import type { CompactionWish } from '../runners/runner.ts';
+import { withTimeLimit } from '../time-limit.ts';
 import { digestOf, historyOf } from './model-context.ts';
 import type { Transcripts } from './transcripts.ts';
 import type { SessionView } from './view.ts';
@@ -158,7 +159,7 @@ export function createCompaction(parts: CompactionParts): Compaction {
   /** The same behind any other of the session, and within its time. */
   async function compact(session: SessionRow, runId: string, wish: Wish, signal: AbortSignal): Promise<Outcome> {
     const { session_id: sessionId } = session;
-    const within = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(TIMEOUT_S * 1000)]);
+    const within = withTimeLimit(TIMEOUT_S, signal, closing.signal);
     const before = running.get(sessionId);
     const work = async (): Promise<Outcome> => {
       await Promise.race([before?.catch(() => {}), aborted(within)]);

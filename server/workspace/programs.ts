@@ -27,7 +27,7 @@ export interface ProgramRequest {
   maxLineBytes: number;
   /** Takes a line of its output, without its end. */
   onLine(line: string): void;
-  /** Null, or what is waited for before more of its output is read. */
+  /** Null, or what is waited for before more of its output is read, also when it has ended. */
   room?(): Promise<void> | null;
 }
 
@@ -62,7 +62,11 @@ export interface Programs {
 
 /** How long a program may take to end when its input has ended. */
 const INPUT_END_MS = 500;
+/** How long the last lines of one that has ended wait for a reader that is behind. */
+const READER_MS = 10_000;
 const LAST_WORDS_BYTES = 4 * 1024;
+/** How much may wait to be read by a program before it is read no further, in lines of the most length. */
+const MOST_UNREAD = 2;
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
@@ -160,12 +164,16 @@ function follow(child: Child, pid: number, request: ProgramRequest, endAll: () =
   const lines = createLineReader(request.maxLineBytes, (line) => {
     if (!over) request.onLine(line);
   });
+  let paused: Promise<void> | null = null;
   child.stdout.on('data', (chunk: Buffer) => {
     if (!over && !lines.push(chunk)) end({ kind: 'line_too_long' });
-    const room = request.room?.();
-    if (!room) return;
+    const room = request.room?.() ?? unread(child.stdin, MOST_UNREAD * request.maxLineBytes);
+    if (!room || over) return;
     child.stdout.pause();
-    void room.then(() => child.stdout.resume());
+    paused = room.then(() => {
+      paused = null;
+      child.stdout.resume();
+    });
   });
   // Its exit says more than the end of its output, and comes a moment later.
   child.stdout.on('close', () => setTimeout(() => end({ kind: 'no_output' }), INPUT_END_MS).unref());
@@ -178,7 +186,8 @@ function follow(child: Child, pid: number, request: ProgramRequest, endAll: () =
       if (child.stdout.readableEnded || child.stdout.destroyed) tell();
       else {
         child.stdout.once('close', tell);
-        setTimeout(tell, INPUT_END_MS).unref();
+        const isRead = paused && Promise.race([paused, delay(READER_MS, undefined, { ref: false })]);
+        void Promise.resolve(isRead).then(() => setTimeout(tell, INPUT_END_MS).unref());
       }
     });
   });
@@ -206,6 +215,18 @@ function follow(child: Child, pid: number, request: ProgramRequest, endAll: () =
   // Whatever it left behind when it ended by itself has to go too.
   void ended.then(() => program.close());
   return program;
+}
+
+/** Null, or what is waited for while a program does not read what it is told: it is not read either, and heaps nothing up. */
+function unread(stdin: Writable, most: number): Promise<void> | null {
+  if (stdin.writableLength <= most || stdin.destroyed) return null;
+  return new Promise((resolve) => {
+    const go = (): void => {
+      stdin.off('drain', go).off('close', go);
+      resolve();
+    };
+    stdin.on('drain', go).on('close', go);
+  });
 }
 
 const codeOf = (error: unknown): string => {

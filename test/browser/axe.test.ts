@@ -2,10 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
-import { browserMissing, type OpenPage } from '../support/browser.ts';
+import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
 import { createPageBench } from '../support/page-bench.ts';
+import { startTestServer } from '../support/test-server.ts';
 
 const bench = createPageBench();
+const browser = createBrowser();
 
 const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -80,7 +82,13 @@ describe.skipIf(browserMissing !== '')(`axe ${browserMissing}`, () => {
         await look('list');
       }
       await page.getByRole('button', { name: 'Settings' }).click();
-      await closing('settings');
+      await look('settings');
+      for (const section of ['Server', 'Access']) {
+        await page.getByRole('tab', { name: section }).click();
+        await page.getByText(section === 'Server' ? 'These hold for everybody' : 'Set a password first').waitFor();
+        await look(`settings: ${section}`);
+      }
+      await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Keys and commands' }).click();
       await closing('keys');
       await page.goto(`${bench.server().url}/#/`);
@@ -89,4 +97,37 @@ describe.skipIf(browserMissing !== '')(`axe ${browserMissing}`, () => {
       expect(found).toEqual(Object.fromEntries(Object.keys(found).map((view) => [view, []])));
     });
   }
+
+  test('[UI39][UI44] axe finds no fault on the login, nor where passwords, logins and tokens are managed', async () => {
+    const server = await startTestServer({ env: { TURNKEEP_TOKEN: 'correct horse' } });
+    const password = 'a long enough password';
+    await server.call('POST', '/api/auth/password', { password }, { authorization: 'Bearer correct horse' });
+    const page = await browser.open(server.url, { colorScheme: 'light' });
+    const look = async (view: string) => {
+      expect([view, await faults(page, 'all')]).toEqual([view, []]);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      expect([`${view}, dark`, await faults(page, 'contrast')]).toEqual([`${view}, dark`, []]);
+      await page.emulateMedia({ colorScheme: 'light' });
+      await page.setViewportSize({ width: 320, height: 640 });
+      const width =
+        'Math.max(...[document.documentElement, ...document.querySelectorAll("[role=tabpanel]")].map((one) => one.scrollWidth))';
+      expect([`${view}, narrow`, await page.evaluate(width)]).toEqual([`${view}, narrow`, 320]);
+      await page.setViewportSize({ width: 1280, height: 720 });
+    };
+    await page.getByLabel('Password').fill('wrong');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('That is not the password.').waitFor();
+    await look('login');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.locator('.connection[data-state="live"]').waitFor();
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByRole('tab', { name: 'Access' }).click();
+    await page.getByText('this one').waitFor();
+    await look('access');
+    await page.getByLabel('Name of the new token').fill('one');
+    await page.getByRole('button', { name: 'Create the token' }).click();
+    await page.locator('.secret-value').waitFor();
+    await look('a new token');
+  });
 });

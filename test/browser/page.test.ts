@@ -630,7 +630,7 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     const page = await browser.open(`${server.url}/`);
     await page.getByLabel('Access token').fill('wrong');
     await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByText('That is not the right credential.').waitFor();
+    await page.getByText('That is not a token of this server').waitFor();
     await page.getByLabel('Access token').fill('correct horse battery staple');
     await page.getByRole('button', { name: 'Log in' }).click();
     await isLive(page);

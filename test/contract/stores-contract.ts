@@ -10,6 +10,7 @@ import { leasesContract } from './leases-contract.ts';
 import { listContract } from './list-contract.ts';
 import { searchContract } from './search-contract.ts';
 import { sessionsContract } from './sessions-contract.ts';
+import { settingsContract } from './settings-contract.ts';
 import type { OpenStores } from './stores-bench.ts';
 
 /**
@@ -28,5 +29,6 @@ export function storesContract(name: string, open: OpenStores): void {
     describe('list', () => listContract(open));
     describe('search', () => searchContract(open));
     describe('credentials', () => credentialsContract(open));
+    describe('settings', () => settingsContract(open));
   });
 }

@@ -191,6 +191,22 @@ it('[MC3] of a server that lies about its tools those that can be used are used,
   expect(await bench.call('own__lying_output')).toMatchObject({ result: 'lying_output ran' });
 });
 
+it('[MC4] a list of tools without an end is read so far as one message may be long, and that is said', async () => {
+  const log = await logFile();
+  const bench = await mcpBench({
+    pages: stdioServer('--endless', 'pages', '--log', log),
+    items: stdioServer('--endless', 'items'),
+  });
+  const tools = await bench.tools();
+  expect([...tools.keys()].filter((name) => name.startsWith('pages__'))).toHaveLength(3);
+  expect(tools.has('items__echo')).toBe(true);
+  expect((await sentTo(log)).filter(({ method }) => method === 'tools/list')).toHaveLength(4);
+  for (const { left_out } of bench.servers.view()) {
+    expect(left_out.length).toBeLessThanOrEqual(2001);
+    expect(left_out.at(-1)).toEqual({ name: '…', reason: expect.stringContaining('too long') });
+  }
+});
+
 it('[MC4] results of every kind become text, and a long one is cut with its length', async () => {
   const bench = await mcpBench({ own: stdioServer() });
   const { result } = await bench.call('own__kinds');
@@ -216,7 +232,10 @@ it('[MC5] a key of a server is in no result, log or view', async () => {
   const key = 'very-secret-key-0815';
   const env = { API_KEY: variable('MY_KEY') };
   const bench = await mcpBench({ own: { ...stdioServer(), env } }, { MY_KEY: key });
-  expect((await bench.call('own__key')).result).toBe('my key is [hidden]');
+  const context = toolContext(null);
+  expect((await bench.call('own__key', {}, context)).result).toBe('my key is [hidden]');
+  expect(context.outputs).toEqual(['1 I use [hidden]\n']);
+  expect((await bench.tools()).get('own__key')!.description).toBe('It knows [hidden].');
   expect((await bench.call('own__exit', { code: 4 })).result).toContain(
     'ended with code 4: giving up, my key is [hidden]',
   );

@@ -97,6 +97,17 @@ describe('a turn that goes wrong', () => {
     },
   );
 
+  it('[AC4][MC5] no secret is in what it says of its failure, nor in its last words in the log', async () => {
+    const secret = 'an-mcp-key-0123';
+    const key = 'the-key-of-its-provider';
+    const env = { PATH: process.env.PATH ?? '', HOME: bench.home, PROVIDER_KEY: key };
+    await open({ secrets: [secret], env });
+    const { message } = errorOf(await ask(bench.agent(), `acp: error -32603 refused: ${secret} and ${key}`));
+    expect(message).toMatch(/refused: \[key\] and \[key\]/);
+    await ask(bench.agent(), `acp: stderr I have ${secret} and ${key}; sleep 50; crash`);
+    expect(JSON.stringify(bench.logs)).toMatch(/I have \[key\] and \[key\]/);
+  });
+
   it('[AC4] silence is given up', async () => {
     await open({ limits: { stall_timeout_s: 0.5, cancel_timeout_s: 1 } });
     const error = errorOf(await ask(bench.agent(), 'acp: say one; hang'));
@@ -143,6 +154,7 @@ describe('a turn that goes wrong', () => {
     const { end, text } = await ask(bench.agent('--banner'), 'acp: say one; garbage; longline 10; say two');
     expect(end).toEqual({ kind: 'completed' });
     expect(text.startsWith('one')).toBe(true);
-    expect(text.endsWith('two') || text.includes('left out')).toBe(true);
+    expect(text.endsWith('two')).toBe(true);
+    expect(text).toContain('left out');
   });
 });

@@ -1,6 +1,8 @@
 /** The agent's own session as a cache of what it was told: used while it is right, and made anew where it is not. */
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { AgentOffer } from '../../server/runners/acp/agent-target.ts';
 import type { Runner } from '../../server/runners/runner.ts';
 import { type AcpBench, createAcpBench, SCRIPTED_AGENT } from '../support/acp-bench.ts';
 import { type Conversation, startConversation } from '../support/acp-conversation.ts';
@@ -134,6 +136,55 @@ it('[AC3] a session that the agent loses while it is open is made anew, once', a
   expect(end).toMatchObject({ kind: 'failed', error: { code: 'agent_crashed' } });
   expect(await counts('session/new', 'session/prompt')).toEqual([2, 3]);
   expect((await lastPrompt()).text).toContain('Ada');
+});
+
+it('[AC3] a prompt for which something was asked is not given a second time, whatever the agent says', async () => {
+  const conversation = inWorkspace(bench.agent());
+  await conversation.say('hello');
+  let asked = 0;
+  const { end } = await conversation.say(
+    'acp: late 0 request fs/write_text_file {"path":"a.txt","content":"x"}; wait asked; error -32002 no such session',
+    {
+      async ask() {
+        asked += 1;
+        await writeFile(path.join(bench.workspace, 'asked'), '');
+        return new Promise(() => {});
+      },
+    },
+  );
+  expect(end).toMatchObject({ kind: 'failed', error: { code: 'provider_error' } });
+  expect(await counts('session/prompt')).toEqual([2]);
+  expect(asked).toBe(1);
+});
+
+it('[AC1] a session that was taken up again has what the agent takes by itself, not what was chosen before', async () => {
+  let offer: AgentOffer | null = null;
+  await bench.close();
+  bench = await createAcpBench({
+    lastOffer: () => offer,
+    offered: (_agent, told) => {
+      offer = told;
+    },
+  });
+  const flags = ['--models', 'small,large', '--modes', 'ask,code', '--capabilities', 'resume', ...sessionsDir()];
+  const agent = (model: string | null, mode: string | null): Runner => ({
+    kind: 'acp',
+    run: (turn, signal) => {
+      const command = [process.execPath, SCRIPTED_AGENT, '--log', bench.log, ...flags];
+      return bench.acp.run(turn, signal, { name: 'scripted', command, env: {} }, model, mode);
+    },
+  });
+  const conversation = inWorkspace(agent(null, null));
+  const about = async (runner: Runner): Promise<unknown[]> => {
+    const { model, mode } = JSON.parse((await conversation.say('acp: about', { runner })).text);
+    return [model, mode];
+  };
+  expect(await about(agent('large', 'code'))).toEqual(['large', 'code']);
+  await endProcess();
+  expect(await about(agent(null, null))).toEqual(['small', 'ask']);
+  await endProcess();
+  expect(await about(agent('large', null))).toEqual(['large', 'ask']);
+  expect(await counts('session/resume')).toEqual([2]);
 });
 
 it.each(['--models', '--old-models'])(

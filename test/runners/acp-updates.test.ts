@@ -227,6 +227,22 @@ describe('tool calls', () => {
     change('a', { status: 'completed' });
     expect(updates.known('a')).toBe(null);
   });
+
+  it('[AC2] of calls that are open, and never end, so much is kept and no more; others go on', () => {
+    const { call, change, updates, events } = turn();
+    const rawInput = { command: 'x'.repeat(1024 * 1024) };
+    for (let n = 0; n < 70; n += 1) call(`c${n}`, { kind: 'execute', rawInput });
+    const isKept = (id: string): boolean => updates.known(id)?.rawInput !== undefined;
+    expect(Array.from({ length: 70 }, (_, n) => isKept(`c${n}`)).filter(Boolean)).toHaveLength(63);
+    change('c69', { content: text('y'.repeat(2 * 1024 * 1024)), status: 'completed' });
+    expect(payload(events, 'tool.complete')).toMatchObject([
+      { result: expect.stringContaining('too much to be kept') },
+    ]);
+    change('c0', { content: text('done'), status: 'completed' });
+    call('next', { kind: 'execute', rawInput });
+    expect(isKept('next')).toBe(true);
+    expect(payload(events, 'tool.start')).toHaveLength(71);
+  });
 });
 
 describe('output', () => {

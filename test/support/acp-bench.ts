@@ -83,6 +83,7 @@ export async function createAcpBench({ limits, ...change }: AcpBenchChange = {})
   const acp = createAcpRunner({
     ready: async () => {},
     programs: createPrograms(programsIn(home)),
+    secrets: [],
     env: { PATH: process.env.PATH ?? '', HOME: home },
     version: '0.0.0',
     store: createAgentSessionStore(state),
@@ -99,6 +100,7 @@ export async function createAcpBench({ limits, ...change }: AcpBenchChange = {})
       max_processes: 8,
       ...limits,
     },
+    lastOffer: () => null,
     offered: () => {},
     now: () => Date.now() / 1000,
     onBug: (error) => bugs.push(error),

@@ -9,6 +9,7 @@
  *                         connection was closed before its answer
  *        --tools N        has N more tools, `tool_1` and so on, in pages of 50
  *        --lies           has tools whose schemas are wrong in every way
+ *        --endless KIND   its list has no end: of `pages`, of 4 MB each, or of `items` on one page
  *        --garbage        prints what is no JSON before and between its messages
  *        --slow MS        waits so long before it answers `initialize`; `--slow never` for ever
  *        --stubborn       ignores the end of its input and TERM
@@ -104,7 +105,14 @@ const TOOLS = {
     }),
   ],
   big: [object({ size: { type: 'integer' } }), (args) => text('x'.repeat(args.size))],
-  key: [object(), () => text(`my key is ${process.env.API_KEY}`)],
+  key: [
+    object(),
+    (_args, { token, say }) => {
+      const message = `I use ${process.env.API_KEY}`;
+      say({ method: 'notifications/progress', params: { progressToken: token, progress: 1, message } });
+      return text(`my key is ${process.env.API_KEY}`);
+    },
+  ],
   change: [
     object(),
     (_args, { tell }) => {
@@ -169,7 +177,7 @@ LIES.find((tool) => tool?.name === 'loop').inputSchema.$defs = {
 function listOf() {
   const own = Object.entries(TOOLS).map(([name, [inputSchema]]) => ({
     name,
-    description: `The tool ${name}.`,
+    description: name === 'key' ? `It knows ${process.env.API_KEY}.` : `The tool ${name}.`,
     inputSchema,
   }));
   const more = Array.from({ length: Number(value('tools') ?? 0) }, (_, at) => ({
@@ -212,6 +220,9 @@ async function resultOf(id, method, params, ways) {
     case 'tools/list': {
       const all = listOf();
       const from = Number(params.cursor ?? 0);
+      const page = { name: `page_${from}`, inputSchema: object(), annotations: 'x'.repeat(4 * 1024 * 1024) };
+      if (value('endless') === 'pages') return { tools: [page], nextCursor: String(from + 1) };
+      if (value('endless') === 'items') return { tools: [...all, ...Array(100_000).fill(1)] };
       return {
         tools: all.slice(from, from + 50),
         ...(from + 50 < all.length ? { nextCursor: String(from + 50) } : {}),

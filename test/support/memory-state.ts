@@ -16,6 +16,7 @@ import type {
   SessionRow,
 } from '../../db/stores.ts';
 import { judgeLease, type LeaseOwner, needsLease } from '../../server/core/lease-rules.ts';
+import type { ServerSettings } from '../../server/core/server-settings.ts';
 import type { Admission, Message, ProcessIdentity } from '../../server/core/terms.ts';
 
 export interface StoredSession extends Omit<SessionRow, 'open'> {
@@ -41,6 +42,7 @@ export interface MemoryState {
   guarded: boolean;
   logins: Login[];
   tokens: ApiToken[];
+  settings: ServerSettings;
   /** Whether the files of a deleted session are gone too. */
   tombstones: Map<string, boolean>;
   /** When each was deleted, epoch seconds. */
@@ -61,6 +63,7 @@ export const emptyState = (): MemoryState => ({
   guarded: false,
   logins: [],
   tokens: [],
+  settings: { default_model: null, busy_input_mode: null },
   tombstones: new Map(),
   deletedAt: new Map(),
 });

@@ -17,6 +17,7 @@ import { createMemoryCredentials } from './memory-credentials.ts';
 import { createMemoryEdits } from './memory-edits.ts';
 import { createMemoryMessages } from './memory-search.ts';
 import { createMemorySessions } from './memory-sessions.ts';
+import { createMemorySettings } from './memory-settings.ts';
 import { atomic, emptyState, isLiving, type MemoryState, openOf, takeLease, touch } from './memory-state.ts';
 
 export interface MemoryStores extends Stores {
@@ -38,6 +39,7 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
     epochs: createMemoryEpochs(state),
     projects: createMemoryProjects(state),
     credentials: createMemoryCredentials(state),
+    settings: createMemorySettings(state),
     dataVersion: () => 0, // There is no other connection.
     probe: async () => {},
     close: () => {},

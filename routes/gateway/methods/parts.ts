@@ -32,7 +32,7 @@ export interface GatewayMethodParts {
   stop: Stop;
   requests: Requests;
   /** What a prompt does when a turn runs and it does not say so itself. */
-  busyMode: Mode;
+  busyMode(): Mode;
   /** What a client wants a session to be, checked. @throws AppError unknown_model, bad_workspace */
   draftOf(fields: Draft): Promise<Draft>;
   titled: Titled;

@@ -99,7 +99,7 @@ export function promptMethods(parts: GatewayMethodParts): Record<string, Method>
         await intake.prompt({ key: caller.key, sessionId, requestId: request_id });
         const submission = { sessionId, text, attachments, requestId: request_id, principalId: 'owner' };
         const isReplacing = TRUNCATIONS.some((name) => params[name] !== undefined);
-        const asked = queued || isReplacing ? 'queue' : (mode ?? parts.busyMode);
+        const asked = queued || isReplacing ? 'queue' : (mode ?? parts.busyMode());
         const admit = async (): Promise<AdmissionView> => {
           await parts.assertOwn(sessionId);
           const place = await placeOf(params, session);

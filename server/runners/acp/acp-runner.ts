@@ -4,7 +4,6 @@
  */
 import { timerMs } from '../../core/timer-ms.ts';
 import type { Programs } from '../../workspace/programs.ts';
-import { waitForAbort } from '../abort-wait.ts';
 import type { RunnerEnd, RunnerEvent, Turn } from '../runner.ts';
 import type { AgentTarget } from './agent-target.ts';
 import { INTERRUPTED } from './failure.ts';
@@ -12,7 +11,9 @@ import { type PlayParts, playTurn } from './play-turn.ts';
 import { createTurnEvents } from './turn-events.ts';
 import { createWarmAgents, type WarmAgentsParts } from './warm-agents.ts';
 
-export interface AcpRunnerParts extends Omit<PlayParts, 'agents'>, Pick<WarmAgentsParts, 'env' | 'version'> {
+export interface AcpRunnerParts
+  extends Omit<PlayParts, 'agents'>,
+    Pick<WarmAgentsParts, 'secrets' | 'env' | 'version'> {
   programs: Pick<Programs, 'start' | 'close'>;
   /** Resolves when agents that an earlier server left are ended: two must not work in one place. */
   ready(): Promise<void>;
@@ -47,9 +48,10 @@ export interface AcpRunner {
 }
 
 export function createAcpRunner(parts: AcpRunnerParts): AcpRunner {
-  const { programs, env, version, limits, log } = parts;
+  const { programs, secrets, env, version, limits, log } = parts;
   const agents = createWarmAgents({
     programs,
+    secrets,
     env,
     version,
     startTimeoutS: limits.start_timeout_s,
@@ -81,18 +83,24 @@ export function createAcpRunner(parts: AcpRunnerParts): AcpRunner {
       const left = new AbortController();
       const stop = AbortSignal.any([signal, left.signal]);
       const events = createTurnEvents();
-      const aborted = waitForAbort(signal);
       const play = { turn, stop, events, target, model, mode };
-      const played = begin(turn.sessionId, () => playTurn(play, { ...parts, agents }));
+      let end: RunnerEnd | null = null;
+      void begin(turn.sessionId, () => playTurn(play, { ...parts, agents })).then((ended) => {
+        end = ended;
+        events.wake();
+      });
+      signal.addEventListener('abort', events.wake, { once: true });
       try {
         for (;;) {
-          const end = await Promise.race([aborted.happened, events.some(), played]);
+          // No race: each would leave something with a promise that lives as long as the turn.
+          if (end === null && !signal.aborted) await events.some();
           if (signal.aborted) return INTERRUPTED;
+          const ended: RunnerEnd | null = end;
           yield* events.take();
-          if (end) return end;
+          if (ended) return ended;
         }
       } finally {
-        aborted.release();
+        signal.removeEventListener('abort', events.wake);
         left.abort();
         events.close();
       }

@@ -31,8 +31,8 @@ export interface AgentList {
   refresh(): Promise<void>;
   /** The agent of that name; null when there is none (any more). */
   find(name: string): AgentTarget | null;
-  /** Whether one of that name has run here once. */
-  hasRun(name: string): boolean;
+  /** What one of that name offered when it last said so; null: it has not run here. */
+  lastOffer(name: string): AgentOffer | null;
   /** An agent has said what it offers. */
   offered(name: string, offer: AgentOffer): void;
 }
@@ -104,7 +104,7 @@ export async function createAgentList(parts: AgentListParts): Promise<AgentList>
   return {
     preferred: parts.preferFirst ? (configured[0]?.name ?? null) : null,
     find,
-    hasRun: (name) => offers.has(name),
+    lastOffer: (name) => offers.get(name) ?? null,
     models: () => [
       ...configured.flatMap((agent) => modelsOf(agent, 'configured')),
       ...(onPath ?? []).flatMap((agent) => modelsOf(agent, 'path')),

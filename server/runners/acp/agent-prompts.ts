@@ -29,7 +29,7 @@ export interface AgentPromptsParts extends Pick<ClientMethodsParts, 'agent' | 'w
   now(): number;
 }
 
-/** How a prompt ended. `no_session`: the agent does not know its session, and has told nothing. */
+/** How a prompt ended. `no_session`: the agent does not know its session, and has told and asked nothing. */
 export type PromptEnd = { kind: 'no_session' } | { kind: 'ended'; end: RunnerEnd; answered: boolean };
 
 export interface AgentPrompts {
@@ -47,6 +47,8 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
   let isInFlight = false;
   /** Whether anything was told that is an answer. */
   let hasShown = false;
+  /** Whether anything was asked: then it has begun, and the prompt is not to be given a second time. */
+  let hasAsked = false;
   let asking = 0;
 
   /** Silence counts only while the agent does nothing, and nothing is done for it. */
@@ -87,6 +89,7 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
     },
     async asked(work) {
       if (!isInFlight) return null;
+      hasAsked = true;
       asking += 1;
       heard();
       try {
@@ -141,7 +144,7 @@ export function createAgentPrompts(parts: AgentPromptsParts): AgentPrompts {
         events.tell(updates.promptEnded(undefined));
         return { kind: 'ended', end: await whyGone(agent, connection, 'turn'), answered: false };
       }
-      const isUnknown = answer.kind === 'refused' && answer.code === failure.NOT_FOUND && !hasShown;
+      const isUnknown = answer.kind === 'refused' && answer.code === failure.NOT_FOUND && !hasShown && !hasAsked;
       const usage = answer.kind === 'answered' ? recordOf(answer.result).usage : undefined;
       tell(updates.promptEnded(usage));
       return isUnknown ? { kind: 'no_session' } : { kind: 'ended', end: endOf(answer), answered: true };

@@ -15,12 +15,20 @@ import { recordOf } from './raw.ts';
 export interface LiveAgentSession {
   id: string;
   offer: Offer;
-  /** What we have chosen in it; null where it is what the agent took by itself. */
-  chosen: { model: string | null; mode: string | null };
+  /** What the agent takes by itself; null where that is not known. */
+  own: Choice;
+  /** What it has now; null where it is what the agent took by itself. */
+  chosen: Choice;
   /** What it has cost so far; null where that is not known. */
   ledger: { cost: number | null };
   /** The last run that it was told of in this process: another server may have gone on with it since. */
   lastRun: string | null;
+}
+
+/** In the agent's words. */
+interface Choice {
+  model: string | null;
+  mode: string | null;
 }
 
 export interface OpenedSession {
@@ -42,6 +50,8 @@ export interface OpenRequest {
   mcpServers: readonly object[];
   history: readonly Message[];
   timeoutS: number;
+  /** What the agent offered with the last session that was new; null: it never did. */
+  lastOffer: AgentOffer | null;
   offered(offer: AgentOffer): void;
 }
 
@@ -62,7 +72,7 @@ export async function openSession(request: OpenRequest): Promise<OpenedSession |
   if (answer.kind !== 'answered') return problemOf(answer, request);
   const { sessionId } = recordOf(answer.result);
   if (typeof sessionId !== 'string' || sessionId === '') return nonsense(agent, NEW);
-  const session = toLive(sessionId, answer.result, 0);
+  const session = toLive(sessionId, answer.result, 0, null);
   const { offer } = session;
   if (offer.model || offer.mode) request.offered(toAgentOffer(offer));
   return { session, untold: history, isReused: false };
@@ -97,18 +107,19 @@ async function reopen(known: AgentSessionRecord, request: OpenRequest): Promise<
   if (answer.kind === 'gone' || answer.kind === 'late') return problemOf(answer, request);
   // Whatever it has against it: a new one is made.
   if (answer.kind === 'refused' || !isKnown) return null;
-  return { ...toLive(sessionId, answer.result, null), lastRun: known.seen_run };
+  return { ...toLive(sessionId, answer.result, null, request.lastOffer), lastRun: known.seen_run };
 }
 
-const toLive = (id: string, response: unknown, cost: number | null): LiveAgentSession => ({
-  id,
-  offer: readOffer(response),
-  chosen: { model: null, mode: null },
-  ledger: { cost },
-  lastRun: null,
-});
+/** @param lastOffer for a session that was taken up again: it has what was chosen in it before */
+function toLive(id: string, response: unknown, cost: number | null, lastOffer: AgentOffer | null): LiveAgentSession {
+  const offer = readOffer(response);
+  const [model, mode] = [offer.model?.current ?? null, offer.mode?.current ?? null];
+  const own: Choice = { model: lastOffer?.currentModel ?? model, mode: lastOffer?.currentMode ?? mode };
+  const chosen = { model: model === own.model ? null : model, mode: mode === own.mode ? null : mode };
+  return { id, offer, own, chosen, ledger: { cost }, lastRun: null };
+}
 
-export type Chooser = Pick<OpenRequest, 'agent' | 'connection' | 'timeoutS'>;
+type Chooser = Pick<OpenRequest, 'agent' | 'connection' | 'timeoutS'>;
 
 /**
  * Has the agent use a model or mode.
@@ -124,7 +135,7 @@ export async function choose(
   const { agent, connection, timeoutS } = chooser;
   const selector = session.offer[kind];
   if (session.chosen[kind] === id) return null;
-  const wanted = id ?? selector?.current ?? null;
+  const wanted = id ?? session.own[kind];
   if (wanted === null) return null;
   if (!selector) return notOffered(agent, kind, wanted);
   const { method, params } = selector.request(wanted);

@@ -7,9 +7,10 @@
 import { type KeptOutput, keepOutput } from '../../workspace/output.ts';
 import type { RunnerEvent } from '../runner.ts';
 import { callResult } from './call-result.ts';
+import { keyOf, saysWhat, statusOf } from './call-update.ts';
 import { type CallFields, callArguments, callName, callPreview, hasInput, mergeFields } from './call-words.ts';
 import { type CallContent, plain, readContent } from './content.ts';
-import { isEmptyValue, type Raw, recordOf, stringOf } from './raw.ts';
+import { isEmptyValue, oneLineOf, type Raw, recordOf, stringOf, weightOf } from './raw.ts';
 
 /** Characters of a running call's output that are told; and bytes at each end of it that are kept for its result. */
 const OUTPUT_CHARACTERS = 256 * 1024;
@@ -18,11 +19,17 @@ const KEPT_BYTES = 16 * 1024;
 const EARLY_CHARACTERS = 64 * 1024;
 const EARLY_TERMINALS = 64;
 
-export const NO_END = 'The agent did not say how this ended.';
+/** Characters that are kept of what was said of all open calls. */
+const MOST_KEPT = 64 * 1024 * 1024;
+
+const TOO_MUCH = '[What the agent tells of this is too much to be kept.]';
+const NO_END = 'The agent did not say how this ended.';
 
 interface Call {
   id: string;
   fields: CallFields;
+  /** Characters of them. */
+  weight: number;
   /** The title that it had before its input was known; null until it has said anything. */
   firstTitle: string | null;
   /** As it was announced; null until then. */
@@ -72,6 +79,8 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
   const held = new Set<Call>();
   const over = new Set<string>();
   const ids = new Set<string>();
+  /** Characters of the fields of all calls. */
+  let kept = 0;
   const early = new Map<string, string>();
 
   /** The agent's id in letters that fit everywhere, made different where another call of the turn has it. */
@@ -85,7 +94,15 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
 
   function create(key: string): Call {
     const content = { text: '', changes: [], terminals: [] };
-    const rest = { fields: {}, firstTitle: null, name: null, runs: false, since: now(), left: OUTPUT_CHARACTERS };
+    const rest = {
+      fields: {},
+      weight: 0,
+      firstTitle: null,
+      name: null,
+      runs: false,
+      since: now(),
+      left: OUTPUT_CHARACTERS,
+    };
     const call: Call = { id: uniqueId(key), ...rest, content, output: keepOutput(KEPT_BYTES, KEPT_BYTES) };
     calls.set(key, call);
     held.add(call);
@@ -146,15 +163,31 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
     const payload = { tool_id: call.id, name: call.name!, is_error: isError, ...shown };
     const duration_s = Math.max(0, now() - call.since);
     calls.delete(key);
+    kept -= call.weight;
     over.add(key);
     emit({ type: 'tool.complete', payload: { ...payload, duration_s } });
     ended();
   }
 
-  function merge(call: Call, update: Raw, isOver: boolean): void {
+  /** Takes an update of a call in. @returns whether there was room for it */
+  function keep(call: Call, update: Raw): boolean {
     mergeFields(call.fields, update);
+    kept -= call.weight;
+    call.weight = weightOf(call.fields);
+    const isKept = kept + call.weight <= MOST_KEPT;
+    if (!isKept) {
+      call.fields = { title: oneLineOf(stringOf(call.fields.title), 1000), kind: stringOf(call.fields.kind) };
+      call.content = { text: TOO_MUCH, changes: [], terminals: [] };
+      call.weight = weightOf(call.fields);
+    }
+    kept += call.weight;
+    return isKept;
+  }
+
+  function merge(call: Call, update: Raw, isOver: boolean): void {
+    const isKept = keep(call, update);
     if (!hasInput(call.fields)) call.firstTitle ??= stringOf(update.title);
-    takeContent(call, update.content, isOver);
+    if (isKept) takeContent(call, update.content, isOver);
     for (const name of ['terminal_output', 'terminal_output_delta']) {
       const { data } = recordOf(recordOf(update._meta)[name]);
       if (typeof data === 'string') put(call, data);
@@ -164,7 +197,7 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
   return {
     take(update, isFirst) {
       const key = keyOf(update);
-      const status = STATUSES.get(update.status);
+      const status = statusOf(update);
       const isOver = status === 'completed' || status === 'failed';
       let call = calls.get(key);
       if (!call) {
@@ -211,17 +244,3 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
     },
   };
 }
-
-const STATUSES = new Map<unknown, 'pending' | 'in_progress' | 'completed' | 'failed'>([
-  ['pending', 'pending'],
-  ['in_progress', 'in_progress'],
-  ['completed', 'completed'],
-  ['failed', 'failed'],
-  ['cancelled', 'failed'], // no word of the protocol, but of agents
-]);
-
-const keyOf = ({ toolCallId }: Raw): string =>
-  typeof toolCallId === 'number' ? String(toolCallId) : stringOf(toolCallId).slice(0, 1024);
-
-const saysWhat = ({ title, kind, name, rawInput }: Raw): boolean =>
-  [title, kind, name, rawInput].some((value) => !isEmptyValue(value));

@@ -11,9 +11,12 @@ import {
   RequestError,
   type Stream,
 } from '@agentclientprotocol/sdk';
+import { isSecretName, SHORTEST_SECRET } from '../../core/secret-names.ts';
 import { timerMs } from '../../core/timer-ms.ts';
 import type { ProgramEnd, Programs } from '../../workspace/programs.ts';
+import { redactKeys } from '../model/redact.ts';
 import type { AgentTarget } from './agent-target.ts';
+import { type Capabilities, readCapabilities } from './capabilities.ts';
 import type { ClientMethods } from './client-methods.ts';
 import * as failure from './failure.ts';
 import { createFrames } from './frames.ts';
@@ -33,15 +36,6 @@ export interface Listener {
   asked(work: (methods: ClientMethods) => Promise<unknown>): Promise<{ value: unknown } | null>;
 }
 
-export interface Capabilities {
-  load: boolean;
-  resume: boolean;
-  /** Whether prompts may have images. */
-  image: boolean;
-  /** MCP servers that it can reach, beside those that are programs. */
-  mcp: { http: boolean };
-}
-
 /** `gone`: the agent has ended. `late`: no answer within the time limit. */
 export type Answer = { kind: 'answered'; result: unknown } | failure.Refused | { kind: 'gone' } | { kind: 'late' };
 
@@ -52,14 +46,14 @@ export interface AgentConnection {
   notify(method: string, params: object): void;
   /** From now on this one is told, instead of the one before. */
   listen(listener: Listener | null): void;
-  /** What an answer that is an error says, without what the agent was given in secret. */
+  /** What an answer that is an error says, without what is known to be secret. */
   failureOf(answer: failure.Refused): failure.Failed;
   /** Lines that were no message. */
   noise(): number;
   isOpen(): boolean;
   /** Resolves when the agent says nothing any more. */
   ended: Promise<ProgramEnd>;
-  /** The end of what it wrote on stderr. For the log: it may hold anything. */
+  /** The end of what it wrote on stderr, without what is known to be secret. For the log: it may hold anything else. */
   lastWords(): string;
   /** Ends all its processes and waits until they are gone. */
   close(): Promise<void>;
@@ -68,6 +62,8 @@ export interface AgentConnection {
 export interface ConnectParts {
   programs: Pick<Programs, 'start'>;
   target: AgentTarget;
+  /** What is known to be secret, beside what stands in its environment. */
+  secrets: readonly string[];
   /** All that it has of an environment. */
   env: Readonly<Record<string, string>>;
   /** An absolute path that exists. */
@@ -121,6 +117,8 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
   void ended.then(frames.end);
   const protocol = connectProtocol(frames.stream, () => listener);
 
+  const secrets = [...parts.secrets, ...Object.values(target.env), ...secretsIn(env)];
+  const hide = (text: string): string => redactKeys(text, secrets);
   const connection: Omit<AgentConnection, 'capabilities'> = {
     request: (method, params, timeoutS) => request(protocol.agent, method, params, timeoutS),
     notify(method, params) {
@@ -130,11 +128,11 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
     listen(next) {
       listener = next;
     },
-    failureOf: (answer) => failure.refused(agent, answer, Object.values(target.env)),
+    failureOf: (answer) => failure.refused(agent, answer, hide),
     noise: () => noise,
     isOpen: () => !protocol.signal.aborted,
     ended,
-    lastWords,
+    lastWords: () => hide(lastWords()),
     close,
   };
   const end = (): void => void close();
@@ -235,13 +233,5 @@ async function request(agent: ClientContext, method: string, params: object, tim
   }
 }
 
-function readCapabilities(value: unknown): Capabilities {
-  const { loadSession, promptCapabilities, sessionCapabilities, mcpCapabilities } = recordOf(value);
-  const { resume } = recordOf(sessionCapabilities);
-  return {
-    load: loadSession === true,
-    resume: typeof resume === 'object' && resume !== null,
-    image: recordOf(promptCapabilities).image === true,
-    mcp: { http: recordOf(mcpCapabilities).http === true },
-  };
-}
+const secretsIn = (env: ConnectParts['env']): string[] =>
+  Object.entries(env).flatMap(([name, value]) => (isSecretName(name) && value.length >= SHORTEST_SECRET ? value : []));

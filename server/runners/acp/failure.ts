@@ -1,7 +1,7 @@
 /** What is said of an agent that does not do its part: codes of the catalogue, and words that say what to do (AC4). */
 import type { TurnError, TurnErrorCode } from '../../core/terms.ts';
 import type { ProgramEnd } from '../../workspace/programs.ts';
-import { oneLine, redactKey } from '../model/redact.ts';
+import { oneLine } from '../model/redact.ts';
 import type { RunnerEnd } from '../runner.ts';
 
 export type Failed = Extract<RunnerEnd, { kind: 'failed' }>;
@@ -15,7 +15,7 @@ export interface Refused {
 }
 
 /** Codes of JSON-RPC errors that the protocol gives a meaning. Source: agentclientprotocol.com/protocol, ErrorCode. */
-export const AUTH_REQUIRED = -32000;
+const AUTH_REQUIRED = -32000;
 export const NOT_FOUND = -32002;
 
 const failed = (code: TurnErrorCode, message: string, retryable: boolean): Failed => ({
@@ -114,9 +114,9 @@ export const stoppedItself = (agent: string): Failed =>
     true,
   );
 
-/** What the agent itself says went wrong. @param secrets what it was given that must not be shown */
-export function refused(agent: string, answer: Refused, secrets: readonly string[]): Failed {
-  const words = oneLine([...secrets, null].reduce<string>(redactKey, saidIn(answer)), 300) || `code ${answer.code}`;
+/** What the agent itself says went wrong. @param hide takes what is secret out of a text */
+export function refused(agent: string, answer: Refused, hide: (text: string) => string): Failed {
+  const words = oneLine(hide(saidIn(answer)), 300) || `code ${answer.code}`;
   return answer.code === AUTH_REQUIRED
     ? failed(
         'auth',

@@ -11,7 +11,7 @@ import type { RunnerEnd, Turn } from '../runner.ts';
 import { createAgentPrompts } from './agent-prompts.ts';
 import { choose, type OpenedSession, openSession } from './agent-sessions.ts';
 import type { AgentOffer, AgentTarget } from './agent-target.ts';
-import type { Capabilities } from './connection.ts';
+import type { Capabilities } from './capabilities.ts';
 import * as failure from './failure.ts';
 import { promptBlocks } from './prompt-blocks.ts';
 import { transcriptText } from './transcript.ts';
@@ -36,6 +36,8 @@ export interface PlayParts {
     stall_timeout_s: number;
     cancel_timeout_s: number;
   };
+  /** What an agent offered when it last said so. */
+  lastOffer(agent: string): AgentOffer | null;
   /** Told what an agent offers. */
   offered(agent: string, offer: AgentOffer): void;
   /** Epoch seconds. */
@@ -142,6 +144,7 @@ async function openFor(
     cwd,
     mcpServers: parts.mcpServers(connection.capabilities.mcp),
     history: turn.history,
+    lastOffer: parts.lastOffer(target.name),
     offered: (offer) => parts.offered(target.name, offer),
   });
   if ('kind' in opened) return opened;

@@ -42,6 +42,21 @@ export function cutMiddle(text: string, most: number): string {
   );
 }
 
+/** Characters of all texts and names of a JSON value, about. */
+export function weightOf(value: unknown): number {
+  let weight = 0;
+  const open = [value];
+  for (let part = open.pop(); part !== undefined; part = open.pop()) {
+    if (typeof part === 'string') weight += part.length;
+    if (typeof part !== 'object' || part === null) continue;
+    for (const [key, item] of Object.entries(part)) {
+      weight += key.length + 8;
+      if (item !== undefined) open.push(item);
+    }
+  }
+  return weight;
+}
+
 const MOST_LEVELS = 12;
 
 /**

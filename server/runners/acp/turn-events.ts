@@ -5,8 +5,9 @@ export interface TurnEvents {
   tell(events: readonly RunnerEvent[]): void;
   /** Null when there is room for more; otherwise what to wait for. */
   room(): Promise<void> | null;
-  /** Resolves with null as soon as there is something to take. */
-  some(): Promise<null>;
+  /** Resolves as soon as there is something to take, or whoever waits is woken. */
+  some(): Promise<void>;
+  wake(): void;
   /** What there is, oldest first. */
   take(): RunnerEvent[];
   /** Nobody reads any more: what is told is dropped, and nobody waits. */
@@ -34,9 +35,10 @@ export function createTurnEvents(): TurnEvents {
           }),
     some: () =>
       new Promise((resolve) => {
-        wake = () => resolve(null);
+        wake = resolve;
         if (kept.length > 0) wake();
       }),
+    wake: () => wake(),
     take() {
       const taken = kept;
       kept = [];

@@ -8,7 +8,7 @@ import type { AgentTarget } from './agent-target.ts';
 import { type AgentConnection, type ConnectParts, connectAgent } from './connection.ts';
 import type { Failed } from './failure.ts';
 
-export interface WarmAgentsParts extends Pick<ConnectParts, 'programs' | 'version' | 'startTimeoutS'> {
+export interface WarmAgentsParts extends Pick<ConnectParts, 'programs' | 'secrets' | 'version' | 'startTimeoutS'> {
   /** The environment of every agent, before what the configuration adds. */
   env: Readonly<Record<string, string>>;
   idleS: number;
@@ -52,7 +52,7 @@ interface Slot extends WarmAgent {
 }
 
 export function createWarmAgents(parts: WarmAgentsParts): WarmAgents {
-  const { programs, version, startTimeoutS, idleS, most, log } = parts;
+  const { programs, secrets, version, startTimeoutS, idleS, most, log } = parts;
   /** By session; the one that was used last stands last. */
   const slots = new Map<string, Slot>();
 
@@ -67,6 +67,7 @@ export function createWarmAgents(parts: WarmAgentsParts): WarmAgents {
     const connection = await connectAgent({
       programs,
       target,
+      secrets,
       env,
       folder,
       hasWorkspace,

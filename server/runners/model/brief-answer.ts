@@ -2,6 +2,7 @@
  * A brief answer: one request to a model outside any turn, without tools, within a time. Whoever asks can do without it,
  * so whatever goes wrong is no answer.
  */
+import { withTimeLimit } from '../../time-limit.ts';
 import type { ProviderConfig } from '../provider.ts';
 import { createChatModels } from './chat-model.ts';
 import { redactKey } from './redact.ts';
@@ -29,7 +30,7 @@ export type BriefAnswer = (question: BriefQuestion, signal: AbortSignal) => Prom
 export function createBriefAnswer(parts: { now: () => number; fetch?: typeof fetch }): BriefAnswer {
   const models = createChatModels(parts.fetch ?? ((input, init) => fetch(input, init)));
   return async ({ provider, model, system, text, maxTokens, timeoutS }, signal) => {
-    const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutS * 1000)]);
+    const within = withTimeLimit(timeoutS, signal);
     const steps = runStep(
       {
         model: await models(provider, model),

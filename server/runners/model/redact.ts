@@ -13,9 +13,14 @@ const CREDENTIALS = [
  * Replaces the key, and anything that looks like one, in a text of a provider.
  * @param key the provider's API key
  */
-export function redactKey(text: string, key: string | null): string {
+export const redactKey = (text: string, key: string | null): string => redactKeys(text, key ? [key] : []);
+
+/** The same for several; what looks like a key comes last, so that it takes no part of one that is known. */
+export function redactKeys(text: string, keys: readonly string[]): string {
   let clean = text;
-  if (key) {
+  // The longest first: one may be the beginning of another.
+  for (const key of keys.toSorted((a, b) => b.length - a.length)) {
+    if (key === '') continue;
     for (const form of new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)])) {
       clean = form.length >= 8 ? clean.replaceAll(form, PLACE) : replaceWord(clean, form);
     }

@@ -2,9 +2,9 @@
 import { access, appendFile, mkdir, readFile, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { doctor, type Home, homeWithSessions, problems, stateOf } from '../doctor/doctor-home.ts';
 import { createEchoRunner } from '../support/scripted-runner.ts';
 import { startTestServer } from '../support/test-server.ts';
-import { doctor, type Home, homeWithSessions, problems, stateOf } from './doctor-home.ts';
 
 const NOBODY = '20200101_000000_abcdef';
 
