@@ -29,7 +29,7 @@ describe.skipIf(browserMissing !== '')(`how turns stand and end ${browserMissing
     await isStored(page);
     await note(page).waitFor();
     expect(await note(page).textContent()).toContain('This turn failed: The provider is on holiday.');
-    expect(await page.locator('.assistant').getAttribute('data-status')).toBe('error');
+    await page.locator('.assistant[data-status="error"]').waitFor();
     await note(page).getByRole('button', { name: 'Try again' }).click();
     const again = await bench.turn(id, 1);
     expect(again.turn.input).toBe('please');

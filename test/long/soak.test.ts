@@ -1,6 +1,6 @@
 /**
  * The soak: random load of several sessions and clients on two servers, one of which is killed with -9 every minute,
- * while the other runs through. Five minutes, or as many as TURNKEEP_SOAK_MINUTES says (`npm run test:soak`: thirty).
+ * while the other runs through. Three minutes, or as many as TURNKEEP_SOAK_MINUTES says (`npm run test:soak`: thirty).
  */
 import { expect, it } from 'vitest';
 import { writeProviderHome } from '../support/child-server.ts';
@@ -10,7 +10,7 @@ import { seededRandom, testSeed } from '../support/random.ts';
 import { type Measured, openPlace, type Place, pause } from '../support/soak-place.ts';
 import { liveThrough } from '../support/soak-session.ts';
 
-const MINUTES = Number(process.env.TURNKEEP_SOAK_MINUTES ?? 5);
+const MINUTES = Number(process.env.TURNKEEP_SOAK_MINUTES ?? 3);
 const SESSIONS = 4;
 const MEASURE_EVERY_MS = Math.min(10_000, MINUTES * 2_000);
 const KILL_EVERY_MS = Math.min(60_000, MINUTES * 15_000);

@@ -112,7 +112,7 @@ it.each([
   ['queue: {max: many}', /queue\.max must be integer/],
   ['max_concurrent_sessions: 0', /max_concurrent_sessions/],
   ['journal: {fsync: never}', /journal\.fsync/],
-  ['runner: {kind: acp}', /runner\.kind/],
+  ['runner: {kind: acp}', /runner\.command/],
   ['limits: {body_mb: 0}', /limits\.body_mb/],
   ['live: {backlog_events: 0}', /live\.backlog_events/],
   ['agent: {max_steps: 0}', /agent\.max_steps/],
