@@ -1,5 +1,5 @@
 /** The password, logins and API tokens. Of each secret only a digest is here (SE6). */
-import { and, asc, desc, eq, gt, isNull, lte, or } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, notInArray, or } from 'drizzle-orm';
 import type { Scope } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
 import { apiTokens, logins, stateMeta } from './schema.ts';
@@ -7,6 +7,8 @@ import type { ApiToken, CredentialStore, Login } from './stores.ts';
 
 const PASSWORD = 'password';
 const GUARDED = 'guarded';
+/** Whoever has a credential can log in as often as they like. */
+const LOGINS_OF_ONE = 50;
 
 const toLogin = (row: typeof logins.$inferSelect): Login => ({
   login_id: row.loginId,
@@ -40,10 +42,11 @@ export function createCredentialStore(state: StateDb): CredentialStore {
   const standing = (now: number) => or(isNull(apiTokens.expiresAt), gt(apiTokens.expiresAt, now));
 
   return {
-    kept: () =>
+    kept: (now) =>
       state.read((db) => ({
         password: db.select().from(stateMeta).where(eq(stateMeta.key, PASSWORD)).get()?.value ?? null,
-        hasTokens: hasTokens(db),
+        hasTokens:
+          db.select({ id: apiTokens.tokenId }).from(apiTokens).where(standing(now)).limit(1).get() !== undefined,
         guarded: db.select().from(stateMeta).where(eq(stateMeta.key, GUARDED)).get() !== undefined,
       })),
 
@@ -75,6 +78,12 @@ export function createCredentialStore(state: StateDb): CredentialStore {
             expiresAt: login.expires_at,
           })
           .run();
+        const ofBasis = eq(logins.basis, login.basis);
+        const newest = db.select({ id: logins.loginId }).from(logins).where(ofBasis);
+        const stay = newest.orderBy(desc(logins.createdAt), desc(logins.loginId)).limit(LOGINS_OF_ONE);
+        db.delete(logins)
+          .where(and(ofBasis, notInArray(logins.loginId, stay)))
+          .run();
       }),
 
     login: (secretHash, now) =>
@@ -101,12 +110,6 @@ export function createCredentialStore(state: StateDb): CredentialStore {
       state.read((db) =>
         db.select().from(logins).where(gt(logins.expiresAt, now)).orderBy(desc(logins.seenAt)).all().map(toLogin),
       ),
-
-    knowsAddress: (address, now) =>
-      state.read((db) => {
-        const known = and(eq(logins.address, address), gt(logins.expiresAt, now));
-        return db.select({ id: logins.loginId }).from(logins).where(known).limit(1).get() !== undefined;
-      }),
 
     seenLogin: (loginId, now) =>
       state.write((db) => void db.update(logins).set({ seenAt: now }).where(eq(logins.loginId, loginId)).run()),

@@ -489,20 +489,19 @@ export interface ApiToken {
 /** Secrets that open the server: kept as digests, so that whoever reads the state DB can use none. */
 export interface CredentialStore {
   /**
-   * The password's PHC string, whether there are tokens, and whether the home is guarded: it is from the first of them on,
+   * The password's PHC string, whether there are tokens that have not expired, and whether the home is guarded: it is from the first of them on,
    * also when the last one is gone.
    */
-  kept(): Promise<{ password: string | null; hasTokens: boolean; guarded: boolean }>;
+  kept(now: number): Promise<{ password: string | null; hasTokens: boolean; guarded: boolean }>;
   /** Null takes it away, and the guard with it if there are no tokens. Ends all logins. */
   setPassword(kept: string | null): Promise<void>;
+  /** Of the logins of one basis the fifty newest stay. */
   addLogin(login: Login): Promise<void>;
   /** The login of a cookie that has not expired. */
   login(secretHash: string, now: number): Promise<Login | null>;
   loginById(loginId: string, now: number): Promise<Login | null>;
   /** Newest use first; those that have expired go. */
   logins(now: number): Promise<Login[]>;
-  /** Whether an address has a login that has not expired. */
-  knowsAddress(address: string, now: number): Promise<boolean>;
   seenLogin(loginId: string, now: number): Promise<void>;
   endLogin(loginId: string): Promise<boolean>;
   addToken(token: ApiToken): Promise<void>;

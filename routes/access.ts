@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials, Identity } from '../server/auth/credentials.ts';
 import type { Scope } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
@@ -37,6 +38,9 @@ export interface AccessParts {
   /** The header in which an authenticating proxy names who asks, in small letters; null for none. */
   userHeader: string | null;
   isTrustedPeer(address: string | undefined): boolean;
+  /** Guesses at TURNKEEP_TOKEN in headers. */
+  headerAttempts: Attempts;
+  now(): number;
   cookies: LoginCookies;
 }
 
@@ -116,11 +120,26 @@ export function registerAccess(
       return site === undefined || site === 'same-origin' || site === 'none';
     }
     if (origins.has(origin)) return true;
+    // A page of the same name without TLS has another scheme, which the Host does not tell.
+    const said = request.headers['sec-fetch-site'];
+    if (said === 'cross-site' || said === 'same-site') return false;
     try {
       return new URL(origin).host === request.headers.host?.toLowerCase();
     } catch {
       return false;
     }
+  };
+
+  /** Tokens of ours cannot be guessed; TURNKEEP_TOKEN is what somebody thought of. @throws AppError too_many_attempts */
+  const ofGiven = async ({ ip }: FastifyRequest, token: string): Promise<Identity | null> => {
+    if (!credentials.isGuessable(token)) return credentials.ofToken(token);
+    const caller = { address: ip, known: false };
+    const wait = parts.headerAttempts.waitFor(caller, parts.now());
+    if (wait > 0) throw new AppError('too_many_attempts', undefined, { retry_after: wait });
+    const attempt = parts.headerAttempts.begin(caller, parts.now());
+    const identity = await credentials.ofToken(token);
+    if (identity !== null) attempt.takeBack();
+    return identity;
   };
 
   /** Whoever gives a credential is judged by it alone: a wrong one is not made good by another. */
@@ -129,11 +148,11 @@ export function registerAccess(
     const inQuery = request.routeOptions.config.queryToken && typeof token === 'string' ? token : undefined;
     const bearer = /^bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
     const given = inQuery ?? bearer?.trim();
-    if (given !== undefined) return (await credentials.ofToken(given)) ?? credentials.ofNobody();
+    if (given !== undefined) return (await ofGiven(request, given)) ?? credentials.ofNobody();
     const user = userHeader === null ? undefined : request.headers[userHeader];
     // From anybody but the proxy it is a header like others.
     if (typeof user === 'string' && USER.test(user) && parts.isTrustedPeer(request.socket.remoteAddress)) {
-      return { key: `proxy:${user}`, scope: 'admin' };
+      return { key: `proxy:${user}`, scope: 'admin', share: `proxy:${user}` };
     }
     const cookie = cookies.read(request);
     return (cookie === null ? null : await credentials.ofCookie(cookie)) ?? credentials.ofNobody();
@@ -161,6 +180,12 @@ export function registerAccess(
     if (RANK[request.identity.scope] < RANK[needed]) {
       throw new AppError('insufficient_scope', undefined, { needed, scope: request.identity.scope });
     }
+  });
+
+  // A body may take its time: whoever may everything must still be who they were when it is here.
+  app.addHook('preHandler', async ({ identity, routeOptions }) => {
+    if (routeOptions.config.scope !== 'admin' || identity === null) return;
+    if (!(await credentials.stands(identity.key))) throw new AppError('unauthorized');
   });
 
   return { identify };

@@ -19,6 +19,8 @@ export interface AuthParts {
   attempts: Attempts;
   cookies: LoginCookies;
   identify(request: FastifyRequest): Promise<Identity | null>;
+  /** Whether the configuration speaks of a proxy: then nobody who asks over HTTP is known to be at the machine. */
+  behindProxy: boolean;
   now(): number;
 }
 
@@ -58,7 +60,7 @@ const isHere = ({ socket, headers }: FastifyRequest): boolean =>
   !FORWARDED.some((name) => headers[name] !== undefined);
 
 export const authRoutes =
-  ({ credentials, standing, attempts, cookies, identify, now }: AuthParts): FastifyPluginAsyncTypebox =>
+  ({ credentials, standing, attempts, cookies, identify, behindProxy, now }: AuthParts): FastifyPluginAsyncTypebox =>
   async (app) => {
     const callerOf = async ({ ip }: FastifyRequest): Promise<Caller> => ({
       address: ip,
@@ -76,9 +78,10 @@ export const authRoutes =
       // Counted before it is checked, for many may come at once.
       const take = attempts.begin(caller, now());
       const identity = await check();
+      if (identity === 'busy') take.takeBack();
       if (identity === 'busy') throw new AppError('too_many_attempts', undefined, { retry_after: 1 });
       if (identity === null) throw new AppError('bad_credentials');
-      take.succeeded();
+      take.takeBack();
       return identity;
     };
 
@@ -173,7 +176,7 @@ export const authRoutes =
 
     /** Where nobody can be told from anybody only who sits at the machine may be the first to set one. */
     const maySetPassword = (request: FastifyRequest, { key, scope }: Identity): boolean =>
-      scope === 'admin' && (key !== 'open' || isHere(request));
+      scope === 'admin' && (key !== 'open' || (!behindProxy && isHere(request)));
 
     app.post(
       '/api/auth/password',
@@ -213,12 +216,10 @@ export const authRoutes =
             'Without this password the server would be open. That is done at the machine itself, with `turnkeep password --remove`.',
           );
         }
-        await credentials.setPassword(request.body.password);
+        const owner = await credentials.setPassword(request.body.password);
         await standing.look();
         const isBrowser = identity.key.startsWith('login:') || identity.key === 'open';
-        if (request.body.password !== null && isBrowser) {
-          await giveCookie(request, reply, { key: 'password', scope: 'admin' });
-        }
+        if (owner !== null && isBrowser) await giveCookie(request, reply, owner);
         return OK;
       },
     );

@@ -6,6 +6,7 @@ import type { Intake } from '../server/limits/intake.ts';
 import type { Compaction } from '../server/sessions/compaction.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Fork } from '../server/sessions/fork.ts';
+import { assertRoom } from './events.ts';
 import {
   Accepted,
   AnswerOfRun,
@@ -111,9 +112,12 @@ export const editRoutes =
       async (request, reply) => {
         const requestId = requestIdOf(request.headers['idempotency-key'], request.body.request_id);
         const sessionId = request.params.id;
-        await intake.prompt({ key: request.identity!.key, sessionId, requestId });
+        const form = formOf(request);
+        // Behind the acceptance nobody could be refused any more.
+        if (form !== 'receipt') assertRoom(request, parts.standing);
+        await intake.prompt({ key: request.identity!.share, sessionId, requestId });
         const admission = await edits.retry(sessionId, requestId, 'owner');
-        return answer(await parts.prompts.receipt(admission), formOf(request), reply);
+        return answer(await parts.prompts.receipt(admission), form, reply);
       },
     );
 

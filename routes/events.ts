@@ -29,8 +29,8 @@ export interface EventRoutesParts {
 export type StreamParts = Pick<EventRoutesParts, 'registry' | 'limits' | 'standing'>;
 
 /** @throws AppError too_many_streams when the credential of a request has its share of streams already */
-export function assertRoom({ identity }: FastifyRequest, standing: Pick<Standing, 'hasRoom'>): void {
-  if (!standing.hasRoom(identity!.key)) throw new AppError('too_many_streams');
+export function assertRoom({ identity }: Pick<FastifyRequest, 'identity'>, standing: Pick<Standing, 'hasRoom'>): void {
+  if (!standing.hasRoom(identity!)) throw new AppError('too_many_streams');
 }
 
 /** Turns a reply into a stream with a subscriber at its end. After this nothing else may be sent on the reply. */
@@ -44,7 +44,7 @@ export function openSubscriber(
   response.on('close', () => subscriber.gone());
   response.on('error', () => subscriber.gone());
   registry.add(subscriber);
-  standing.hold(reply.request.identity!.key, subscriber);
+  standing.hold(reply.request.identity!, subscriber);
   // A client may have left while its request was looked at: its close has passed already.
   if (response.destroyed) subscriber.gone();
   return subscriber;

@@ -11,6 +11,10 @@ declare module 'fastify' {
     /** Ends work or lets it go on, so that it is let through under any load. */
     relieves?: boolean;
   }
+  interface FastifyRequest {
+    /** It is no longer work, but something that waits. Harmless when said twice. */
+    leaveLoad(): void;
+  }
 }
 
 const READS = new Set(['GET', 'HEAD']);
@@ -22,9 +26,11 @@ export function shedLoad(app: FastifyInstance, load: Load): void {
     if (isNew && !config.relieves && load.isTooHigh()) throw new AppError('overloaded');
   });
   // Only now: who sends slowly keeps nobody busy. A stream has a limit of its own.
-  app.addHook('preHandler', async ({ routeOptions }, reply) => {
-    if (routeOptions.config.stream || reply.raw.destroyed) return;
-    reply.raw.once('close', load.enter());
+  app.decorateRequest('leaveLoad', () => {});
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.routeOptions.config.stream || reply.raw.destroyed) return;
+    request.leaveLoad = load.enter();
+    reply.raw.once('close', request.leaveLoad);
   });
 }
 

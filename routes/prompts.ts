@@ -9,6 +9,7 @@ import type { Reply as Answer, Requests } from '../server/live/requests.ts';
 import { toAdmissionView } from '../server/sessions/admission-view.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
+import { assertRoom } from './events.ts';
 import {
   Accepted,
   AnswerOfRun,
@@ -72,12 +73,15 @@ export const promptRoutes =
         }
         const sessionId = request.params.id;
         const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
-        await intake.prompt({ key: request.identity!.key, sessionId, requestId });
+        const form = formOf(request);
+        // Behind the acceptance nobody could be refused any more.
+        if (form !== 'receipt') assertRoom(request, parts.standing);
+        await intake.prompt({ key: request.identity!.share, sessionId, requestId });
         const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
         const admission = replaces
           ? await prompts.receipt(await edits.resend({ message: replaces }, submission))
           : await prompts.submit({ ...submission, mode: mode ?? parts.busyMode() });
-        return answer(admission, formOf(request), reply);
+        return answer(admission, form, reply);
       },
     );
 

@@ -58,6 +58,13 @@ export function createRunAnswer({ prompts, attach, ...parts }: RunAnswerParts, l
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     if (reply.raw.destroyed) gone.abort();
+    parts.standing.hold(reply.request.identity!, {
+      close: () => reply.raw.destroy(),
+      onEnd: (release) => {
+        if (reply.raw.destroyed) release('gone');
+        else reply.raw.once('close', () => release('gone'));
+      },
+    });
     const waited = await prompts.waitForEnd(admission.session_id, admission.admission_id, gone.signal);
     if (waited.kind === 'pending') {
       return reply.code(202).send({ ...accepted(waited.admission), reason: waited.reason });
@@ -78,6 +85,8 @@ export function createRunAnswer({ prompts, attach, ...parts }: RunAnswerParts, l
   }
 
   return async (admission: AdmissionView, form: RunForm, reply: FastifyReply): Promise<FastifyReply> => {
+    // Whoever waits is no work; how many may is said by their share of streams.
+    if (form !== 'receipt') reply.request.leaveLoad();
     if (form !== 'receipt') await prompts.assertFollowable(admission);
     if (form === 'end') return waitForEnd(admission, reply);
     if (form === 'receipt') return reply.code(202).send(accepted(admission));

@@ -47,7 +47,9 @@ export interface ServerParts
     HealthParts,
     ForeignGuardParts {
   log: FastifyBaseLogger;
-  access: Omit<AccessParts, 'credentials' | 'cookies'>;
+  access: Omit<AccessParts, 'credentials' | 'cookies' | 'now'>;
+  /** Whether the configuration speaks of a proxy. */
+  behindProxy: boolean;
   credentials: Credentials;
   standing: Standing;
   metrics: Metrics;
@@ -122,7 +124,12 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
   await registerGateway(app, parts.bodyBytes);
   shedLoad(app, parts.load);
   const cookies = createLoginCookies(parts.basePath);
-  const { identify } = registerAccess(app, { ...parts.access, credentials: parts.credentials, cookies });
+  const { identify } = registerAccess(app, {
+    ...parts.access,
+    credentials: parts.credentials,
+    cookies,
+    now: parts.now,
+  });
   wantRoom(app, parts.intake);
   app.addHook('onResponse', async (request, reply) => {
     const level = request.method === 'GET' || request.method === 'HEAD' ? 'debug' : 'info';

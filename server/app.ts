@@ -26,7 +26,7 @@ import { APPLICATION_ID } from '../db/our-schema.ts';
 import { createSqliteStores } from '../db/sqlite-stores.ts';
 import { createServer } from '../routes/server.ts';
 import { createAttachments } from './attachments/attachments.ts';
-import { createAttempts } from './auth/attempts.ts';
+import { createAttempts, createHeaderAttempts } from './auth/attempts.ts';
 import { createCredentials } from './auth/credentials.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createStanding } from './auth/standing.ts';
@@ -729,9 +729,11 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       allowedOrigins: config.server.allowed_origins,
       userHeader: config.server.user_header,
       isTrustedPeer: createTrustedPeers(config.server.trusted_proxies),
+      headerAttempts: createHeaderAttempts(),
     },
     credentials,
     standing,
+    behindProxy: config.server.public_url !== null || config.server.trusted_proxies.length > 0,
     metrics,
     load,
     intake,

@@ -56,8 +56,8 @@ export function createApi({ onUnauthorized }) {
   return {
     get: (path) => request('GET', path),
     post: (path, body = {}, headers) => request('POST', path, body, headers),
-    patch: (path, body) => request('PATCH', path, body),
-    /** @param options more for `fetch`: `keepalive` for a page that goes */
+    // `options` is more for `fetch`: `keepalive` for a page that goes.
+    patch: (path, body, options) => request('PATCH', path, body, {}, options),
     remove: (path, options) => request('DELETE', path, undefined, {}, options),
   };
 }

@@ -23,6 +23,7 @@ import { createPageCommands } from './page-commands.js';
 import { createSessionList } from './session-list.js';
 import { createSettings, hasTouchOnly } from './settings.js';
 import { createSettingsDialog } from './settings-dialog.js';
+import { browserStorage } from './storage.js';
 import { createStore } from './store.js';
 import { createStream } from './stream.js';
 import { followUnread } from './unread.js';
@@ -306,7 +307,7 @@ const composer = createComposer({
     next: () => ({ ...choices.next(), project_id: state().list.view.project }),
     command: pageCommands.run,
     models: () => state().models,
-    sent: () => conversation.follow(),
+    follow: () => conversation.follow(),
     cancelled: (sessionId, id) => dispatch({ type: 'prompt.cancelled', sessionId, admission_id: id }),
     notice,
   },
@@ -380,20 +381,21 @@ let unavailableTimer = null;
 /** Whether the connection was lost and is not back yet. */
 let wasDown = false;
 
-function followConnection({ kind }) {
+function followConnection({ kind: before }, { kind }) {
   if (kind === 'reconnecting' || kind === 'offline') wasDown = true;
-  if (kind !== 'live' || !wasDown) return;
-  wasDown = false;
+  if (kind !== 'live' || before === 'live') return;
+  // Whatever made the connection anew (another network, a rest) may have cost an answer.
   composer.reconnected();
-  void loadModels();
+  if (wasDown) void loadModels();
+  wasDown = false;
 }
 
 settings.subscribe(() => draw());
 store.subscribe((now) => {
   announce(drawn, now);
-  followConnection(now.connection);
   const previous = drawn;
   drawn = now;
+  followConnection(previous.connection, now.connection);
   if (frame === 0) frame = requestAnimationFrame(draw);
   if (now.auth === 'needed') {
     if (previous.auth !== 'needed') {
@@ -416,7 +418,7 @@ store.subscribe((now) => {
   void rowLoading.load();
   void listLoading.load();
 });
-followUnread({ store, storage: window.localStorage });
+followUnread({ store, storage: browserStorage() });
 
 async function endLogin() {
   // Anew, so that nothing of what was read is left in the page.

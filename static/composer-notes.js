@@ -3,7 +3,7 @@ import { h, setText } from './dom.js';
 
 /**
  * @param scroll where the conversation is seen
- * @param actions `created(session)`, `notice(text)`
+ * @param actions `created(session)`, `follow()` (shows the end), `notice(text)`
  * @returns `element`, `render(open)`
  */
 export function createComposerNotes({ api, scroll, actions }) {
@@ -26,6 +26,13 @@ export function createComposerNotes({ api, scroll, actions }) {
       actions.created(session);
     });
   const showQuestion = () => {
+    // Away from the end there is no card: it is there with the next frame.
+    if (!scroll.querySelector('.request')) {
+      actions.follow();
+      requestAnimationFrame(() => requestAnimationFrame(showCard));
+    } else showCard();
+  };
+  const showCard = () => {
     const card = scroll.querySelector('.request');
     card?.scrollIntoView({ block: 'center' });
     card?.querySelector('button, input')?.focus();
@@ -52,9 +59,10 @@ export function createComposerNotes({ api, scroll, actions }) {
   );
   /** Whether a question is open and out of sight. */
   function look() {
-    const card = open?.requests.length ? scroll.querySelector('.request') : null;
-    const [seen, place] = [card?.getBoundingClientRect(), scroll.getBoundingClientRect()];
-    asked.hidden = !seen || (seen.bottom > place.top + 40 && seen.top < place.bottom - 40);
+    const seen = scroll.querySelector('.request')?.getBoundingClientRect();
+    const place = scroll.getBoundingClientRect();
+    const isInSight = seen && seen.bottom > place.top + 40 && seen.top < place.bottom - 40;
+    asked.hidden = !open?.requests.length || isInSight;
   }
   scroll.addEventListener('scroll', look, { passive: true });
 

@@ -12,18 +12,23 @@ import { h, icon, setText } from './dom.js';
 import { createDrafts, NEW } from './drafts.js';
 import { createSending } from './sending.js';
 
+/** A draft of fewer characters is saved although the page goes meanwhile: browsers allow 64 KiB for that. */
+const OUTLIVES = 20_000;
+
 /**
  * @param api requests
  * @param scroll where the conversation is seen; @param main takes drops of files
  * @param pickers buttons with popups, of picker.js
  * @param settings of settings.js
  * @param actions `created(session)` (a session was made for the first message), `next()` (model and folder for it),
- *   `command(command)` (resolves with a sentence when it did not work), `sent()`, `cancelled(sessionId, admissionId)`,
+ *   `command(command, requestId)` (resolves with a sentence when it did not work), `follow()`, `cancelled(sessionId, admissionId)`,
  *   `models()`, `notice(text)`
  * @returns `render(open)`, `focus()`, `reconnected()`, `offer(text)`, `sendText(text)`
  */
 export function createComposer({ root, scroll, main, api, pickers, settings, actions }) {
-  const drafts = createDrafts({ saveDraft: (id, draft) => api.patch(`api/sessions/${id}`, { draft }) });
+  const drafts = createDrafts({
+    saveDraft: (id, draft) => api.patch(`api/sessions/${id}`, { draft }, { keepalive: draft.length < OUTLIVES }),
+  });
   let current = NEW;
   let open = null;
   /** The run that the person asked to stop. */
@@ -180,8 +185,9 @@ export function createComposer({ root, scroll, main, api, pickers, settings, act
     refresh();
     const { id, kind } = await sent;
     refresh();
+    if (kind === 'failed') void settle(id);
     if (id !== current) return;
-    if (kind === 'prompt') actions.sent();
+    if (kind === 'prompt') actions.follow();
     // A command may have led elsewhere, to a picker or a sheet.
     if (kind !== 'command' || form.contains(document.activeElement)) area.focus();
   }

@@ -11,6 +11,7 @@ import { listenForActions } from './message-actions.js';
 import { shownRows } from './past-store.js';
 import { countReasoning, promptView, rowView } from './row-view.js';
 import { createScroller } from './scroller.js';
+import { createTexts } from './storage.js';
 
 const GONE = { deleted: 'This conversation was deleted.', missing: 'There is no conversation here.' };
 
@@ -51,6 +52,7 @@ export function createConversation({ root, scroll, actions, welcome }) {
   /** Nodes on the screen by the key of their item. */
   let nodes = new Map();
   let opened = new Set();
+  const answers = createTexts('answer');
   let shown = null;
   let shownConnected = true;
   /** The message that is to be shown as soon as it is here: `{id, sessionId, asked}`. */
@@ -108,7 +110,7 @@ export function createConversation({ root, scroll, actions, welcome }) {
   function nodeOf(open, item, context) {
     const known = nodes.get(item.key);
     if (item.kind === 'live') {
-      const turn = known?.update ? known : createLiveTurn(item.run.id, opened, actions.answer);
+      const turn = known?.update ? known : createLiveTurn(item.run.id, opened, actions.answer, answers);
       turn.update(item.run, item.requests, context.isConnected);
       return turn;
     }

@@ -26,9 +26,14 @@ export function confirmWith({ title, text, action }) {
   });
 }
 
-/** Closes what asks, as if it had been cancelled: nobody may answer now. */
+/**
+ * Closes what asks, as if it had been cancelled: nobody may answer now. What is shown this once stays until the person
+ * closes it.
+ */
 export function closeDialogs() {
-  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+  for (const dialog of document.querySelectorAll('dialog[open]')) {
+    if (!dialog.querySelector('.secret-value')) dialog.close();
+  }
 }
 
 /**

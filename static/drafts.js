@@ -5,6 +5,7 @@
  * try of the same is the same prompt.
  */
 import { newRequestId } from './api.js';
+import { tabStorage } from './storage.js';
 
 const SAVE_AFTER_MS = 800;
 /** The box of a conversation that does not exist yet. */
@@ -29,7 +30,7 @@ const newBox = (stored) => ({
 });
 
 /** @param saveDraft stores a session's draft on the server */
-export function createDrafts({ saveDraft, storage = globalThis.sessionStorage }) {
+export function createDrafts({ saveDraft, storage = tabStorage() }) {
   const boxes = new Map();
   const timers = new Map();
   const saving = new Map();
@@ -70,7 +71,7 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
         box.saved = text;
       }
     } catch {
-      // The text is safe in the box; the next change tries again.
+      // The text is safe in the box; the next change tries again, or the next connection.
     }
     const again = saving.get(id) === 'again';
     saving.delete(id);
@@ -82,9 +83,19 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
     clearTimeout(timers.get(id));
     timers.set(
       id,
-      setTimeout(() => void save(id), ms),
+      setTimeout(() => saveNow(id), ms),
     );
   }
+
+  function saveNow(id) {
+    clearTimeout(timers.get(id));
+    timers.delete(id);
+    void save(id);
+  }
+  // A page out of sight may be gone before its timers are due.
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'hidden') for (const id of [...timers.keys()]) saveNow(id);
+  });
 
   function box(id) {
     let found = boxes.get(id);
@@ -123,7 +134,7 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
 
     /**
      * The try of a step of sending: the last one when it was of the same and was not accepted, else a new one.
-     * @param step `session` or `prompt`
+     * @param step `session`, `prompt` or `command`
      * @param of what is sent, as a value of JSON; what a try adds to it (`how`) is that of the first one
      * @returns `{id, how}`
      */
@@ -153,9 +164,12 @@ export function createDrafts({ saveDraft, storage = globalThis.sessionStorage })
       later(id, 0);
     },
 
-    /** The server is there again: errors that say otherwise go. */
+    /** The server is there again: errors that say otherwise go, and drafts that it lacks are saved. */
     reconnected() {
-      for (const one of boxes.values()) if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
+      for (const [id, one] of boxes) {
+        if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
+        if (one.saved !== null && one.text !== one.saved) later(id, 0);
+      }
     },
 
     /** The ids of tries are spent: the server knows them for something else. */

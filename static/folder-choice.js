@@ -1,9 +1,10 @@
 /** The folders that were used lately, as something to choose from; kept in the browser, and told by the list. */
+import { browserStorage } from './storage.js';
 
 const MOST = 20;
 
 /** @param storage the browser's, for folders of conversations that are not in the list */
-export function createRecentFolders(storage = globalThis.localStorage) {
+export function createRecentFolders(storage = browserStorage()) {
   const key = `turnkeep:${location.pathname}:folders`;
   const read = () => {
     try {

@@ -8,9 +8,10 @@ import { createTool } from './tool-card.js';
 /**
  * @param opened keys of the cards that the person opened
  * @param answer answers an open question
+ * @param answers what is being written as an answer, of storage.js: it outlives its card for as long as the question is open
  * @returns the element, and `update(run, requests, isConnected)`
  */
-export function createLiveTurn(runId, opened, answer) {
+export function createLiveTurn(runId, opened, answer, answers) {
   const body = h('div.live-parts');
   const todos = createTodos();
   const questions = h('div.questions', { 'aria-live': 'polite' });
@@ -81,10 +82,11 @@ export function createLiveTurn(runId, opened, answer) {
       if (ids.has(id)) continue;
       card.remove();
       cards.delete(id);
+      answers.delete(id);
     }
     for (const request of requests) {
       if (cards.has(request.id)) continue;
-      const card = createRequestCard(request, answer);
+      const card = createRequestCard(request, answer, answers);
       cards.set(request.id, card);
       questions.append(card);
     }

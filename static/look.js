@@ -1,4 +1,5 @@
 /** Runs before the first paint: a dark page must not flash white. */
 import { applyLook, hasTouchOnly, readSettings } from './settings.js';
+import { browserStorage } from './storage.js';
 
-applyLook(readSettings(globalThis.localStorage, hasTouchOnly()));
+applyLook(readSettings(browserStorage(), hasTouchOnly()));

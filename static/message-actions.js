@@ -9,6 +9,7 @@ import { icon } from './dom.js';
 import { moveInFoot } from './message-foot.js';
 import { shownRows } from './past-store.js';
 import { createPromptEditor } from './prompt-editor.js';
+import { createTexts } from './storage.js';
 
 /** How long a button says that it copied, in milliseconds. */
 const SAID_MS = 1600;
@@ -23,8 +24,8 @@ const EDITS = new Set(['edit', 'edit-prompt', 'retry', 'rewind', 'compact']);
  *   `notice(text)`, `sent()` (the person is done here)
  */
 export function listenForActions({ turns, open, actions }) {
-  /** Texts of prompts that are being edited, by the row: they outlive the element. */
-  const texts = new Map();
+  /** Texts of prompts that are being edited, by the row: they outlive the element and a reload. */
+  const texts = createTexts('edit');
 
   const rowOf = (button) => {
     const id = button.closest('.turn[data-row]')?.dataset.row;

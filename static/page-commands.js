@@ -1,5 +1,4 @@
-/** What the commands of the page do. Each resolves with a sentence when it did not work, else with null. */
-import { newRequestId } from './api.js';
+/** What the commands of the page do. Each resolves with a sentence when it was not understood, else with null; a request that failed rejects. */
 import { CHOICES } from './settings.js';
 
 const FORMATS = ['md', 'html', 'json'];
@@ -7,7 +6,7 @@ const FORMATS = ['md', 'html', 'json'];
 /**
  * @param actions `open()` (the open conversation of the store, or null), `create(text)`, `openModel()`, `chooseModel(words)`,
  *   `help()`, `known(session)`, `follow()`, `notice(text)`
- * @returns `run({name, rest})` of commands.js
+ * @returns `run({name, rest}, requestId)`: a command of commands.js, and the id of its request, that of the last try of the same
  */
 export function createPageCommands({ api, settings, actions }) {
   const NONE = 'There is no conversation yet.';
@@ -16,11 +15,7 @@ export function createPageCommands({ api, settings, actions }) {
   async function withOpen(work) {
     const open = actions.open();
     if (!open?.session) return NONE;
-    try {
-      return (await work(`api/sessions/${open.sessionId}`, open)) ?? null;
-    } catch (failure) {
-      return failure.message;
-    }
+    return (await work(`api/sessions/${open.sessionId}`, open)) ?? null;
   }
 
   const commands = {
@@ -33,9 +28,9 @@ export function createPageCommands({ api, settings, actions }) {
       actions.openModel();
       return null;
     },
-    retry: () =>
+    retry: (_rest, requestId) =>
       withOpen(async (base) => {
-        await api.post(`${base}/retry`, { request_id: newRequestId() });
+        await api.post(`${base}/retry`, { request_id: requestId });
         actions.follow();
       }),
     rewind: (rest) =>
@@ -77,5 +72,5 @@ export function createPageCommands({ api, settings, actions }) {
       return null;
     },
   };
-  return { run: ({ name, rest }) => commands[name](rest) };
+  return { run: ({ name, rest }, requestId) => commands[name](rest, requestId) };
 }

@@ -11,8 +11,9 @@ const CHOICES = {
 /**
  * The card of an open question.
  * @param answer sends the answer; resolves with a sentence when it was not taken, else null
+ * @param answers keeps what is being written, by the id of the request
  */
-export function createRequestCard(request, answer) {
+export function createRequestCard(request, answer, answers) {
   const problem = h('p.error', { role: 'alert' });
   const card = h('section.request', { 'aria-label': 'The agent asks', 'data-request': request.id });
   const send = async (body) => {
@@ -21,7 +22,10 @@ export function createRequestCard(request, answer) {
     problem.textContent = (await answer(request.id, body)) ?? '';
     if (problem.textContent) for (const control of controls) control.disabled = false;
   };
-  card.append(...(request.kind === 'approval' ? approval(request.params, send) : clarify(request, send)), problem);
+  card.append(
+    ...(request.kind === 'approval' ? approval(request.params, send) : clarify(request, send, answers)),
+    problem,
+  );
   return card;
 }
 
@@ -54,9 +58,10 @@ function approval({ tool_name: tool, command, description, choices = ['once', 'd
   ];
 }
 
-function clarify({ id, params }, send) {
+function clarify({ id, params }, send, answers) {
   const questions = params.questions ?? [];
   const form = h('form', {
+    oninput: () => answers.set(id, JSON.stringify([...new FormData(form)])),
     onsubmit: (event) => {
       event.preventDefault();
       const data = new FormData(form);
@@ -68,8 +73,20 @@ function clarify({ id, params }, send) {
     },
   });
   for (const one of questions) form.append(question(one, id));
+  fillIn(form, JSON.parse(answers.get(id) ?? '[]'));
   form.append(h('div.request-actions', {}, h('button.primary', { type: 'submit' }, 'Answer')));
   return [h('h2', {}, icon('question'), 'The agent has a question'), form];
+}
+
+/** @param fields names and values, as a form gives them */
+function fillIn(form, fields) {
+  for (const control of form.elements) {
+    for (const [name, value] of fields) {
+      if (control.name !== name) continue;
+      if (control.type === 'text') control.value = value;
+      else if (control.value === value) control.checked = true;
+    }
+  }
 }
 
 function question({ qid, question: text, choices = [], multi_select: many = false }, id) {

@@ -13,13 +13,16 @@ const LAST = 50;
 
 /**
  * @param actions `next()` (fields of a new session), `moved(session)` (the box of a new conversation is now that of this
- *   session), `filesChanged(id)`, `command(command)` (resolves with a sentence when it did not work)
+ *   session), `filesChanged(id)`, `command(command, requestId)` (resolves with a sentence when it was not understood)
  * @returns `send(id, mode)`, `settle(id)`
  */
 export function createSending({ api, drafts, actions }) {
   async function runCommand(id, command) {
     const { text } = drafts.box(id);
-    const refused = await actions.command(command);
+    const { id: requestId } = drafts.tryOf(id, 'command', text);
+    // Its words may go to this very box.
+    if (command.name === 'new') drafts.accepted(id, text, []);
+    const refused = await actions.command(command, requestId);
     if (refused) throw new RequestFailed('refused', refused);
     drafts.accepted(id, text, []);
   }

@@ -3,6 +3,7 @@
  * everybody is on the server (settings-server.js). Other tabs
  * follow at once.
  */
+import { browserStorage } from './storage.js';
 
 /** What may be chosen, the first being what holds without a choice. */
 export const CHOICES = {
@@ -50,7 +51,7 @@ export function applyLook({ theme, density }) {
 export const hasTouchOnly = () => window.matchMedia('(pointer: coarse)').matches;
 
 /** @returns `get()`, `set(changes)`, `subscribe(listener)` */
-export function createSettings(storage = globalThis.localStorage) {
+export function createSettings(storage = browserStorage()) {
   let settings = readSettings(storage, hasTouchOnly());
   const listeners = new Set();
   const changed = () => {

@@ -142,12 +142,15 @@ export function createStream({ address, onFrame, onState, onUnauthorized, listen
     const reader = body.getReader();
     const decoder = new TextDecoder();
     let isLive = false;
+    const before = failures;
     const take = createFrameReader((frame) => {
       if (connection !== current) return;
       try {
         onFrame(frame);
       } catch (error) {
-        // A bug of the page, told as one; the connection is made anew, as for any event that got lost.
+        // A bug of the page, told as one; the connection is made anew, as for any event that got lost. It may be hit
+        // again each time, so this connection does not count as one that went well.
+        failures = before;
         reportError(error);
         throw error;
       }

@@ -24,13 +24,17 @@ export interface ConnectionParts {
 
 /** Frames that are read ahead; then nothing is read until they are done. */
 const READ_AHEAD = 256;
+/** The same in characters: a frame may be many megabytes. */
+const READ_AHEAD_CHARS = 4 * 1024 * 1024;
 
 /** Begins to read. Must be called in the same tick as the upgrade, or the first frames are lost. */
 export function serveConnection(parts: ConnectionParts): Caller {
   const { socket, subscriber, methods, log } = parts;
-  const waiting: Incoming[] = [];
+  const waiting: { frame: Incoming; size: number }[] = [];
+  let waitingChars = 0;
   let isWorking = false;
   let isClosed = false;
+  let isRevoked = false;
   let answers = false;
 
   const caller: Caller = {
@@ -72,12 +76,15 @@ export function serveConnection(parts: ConnectionParts): Caller {
     }
   }
 
+  const isFull = (): boolean => waiting.length >= READ_AHEAD || waitingChars >= READ_AHEAD_CHARS;
+
   async function work(): Promise<void> {
     isWorking = true;
     try {
-      for (let frame = waiting.shift(); frame !== undefined; frame = waiting.shift()) {
-        await handle(frame);
-        if (waiting.length < READ_AHEAD && socket.isPaused) socket.resume();
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        await handle(next.frame);
+        waitingChars -= next.size;
+        if (!isFull() && socket.isPaused) socket.resume();
       }
     } finally {
       isWorking = false;
@@ -92,15 +99,16 @@ export function serveConnection(parts: ConnectionParts): Caller {
 
   socket.on('message', (data) => {
     const text = data.toString().trim();
-    if (text === '') return;
+    if (text === '' || isRevoked) return;
     const frame = readFrame(text);
     // A sign of life must not wait for a request that takes long.
     if (frame.kind === 'request' && frame.method === 'gateway.ping') {
       if (frame.id !== null) subscriber.offer([frameOf(replyText(frame.id, { ok: true }))]);
       return;
     }
-    waiting.push(frame);
-    if (waiting.length >= READ_AHEAD) socket.pause();
+    waiting.push({ frame, size: text.length });
+    waitingChars += text.length;
+    if (isFull()) socket.pause();
     if (!isWorking) void work();
   });
   socket.on('close', () => {
@@ -108,7 +116,12 @@ export function serveConnection(parts: ConnectionParts): Caller {
     if (!isWorking) leave();
   });
   socket.on('error', () => socket.terminate());
-  subscriber.onEnd(() => parts.sessions.disconnected(caller));
+  subscriber.onEnd((reason) => {
+    // What was read ahead was asked with a credential that is none any more.
+    isRevoked = reason === 'revoked';
+    if (isRevoked) waiting.length = 0;
+    parts.sessions.disconnected(caller);
+  });
   parts.sessions.connected(caller);
   return caller;
 }

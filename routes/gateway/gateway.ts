@@ -133,11 +133,19 @@ export function gatewayRoutes(parts: GatewayParts) {
         connection.setNoDelay(true);
         connection.setKeepAlive(true, 30_000);
         const subscriber = createSubscriber(createWsSink(socket, connection), parts.limits);
-        const { key } = request.identity!;
-        serveConnection({ socket, key, subscriber, methods, sessions: parts.live, answer, log: app.log });
+        const identity = request.identity!;
+        serveConnection({
+          socket,
+          key: identity.share,
+          subscriber,
+          methods,
+          sessions: parts.live,
+          answer,
+          log: app.log,
+        });
         watch(socket);
         parts.registry.add(subscriber);
-        parts.standing.hold(key, subscriber);
+        parts.standing.hold(identity, subscriber);
         parts.registry.addListReader(subscriber);
         const payload = {
           change_events: true,

@@ -10,12 +10,13 @@ export interface Attempts {
    * @param now epoch seconds
    */
   waitFor(from: Caller, now: number): number;
-  /** A try begins; it counts as a failed one until it has succeeded, for many may begin at once. */
+  /** A try begins; it counts as a failed one until it is taken back, for many may begin at once. */
   begin(from: Caller, now: number): Attempt;
 }
 
 export interface Attempt {
-  succeeded(): void;
+  /** It was none, or it succeeded. */
+  takeBack(): void;
 }
 
 export interface Caller {
@@ -23,13 +24,22 @@ export interface Caller {
   known: boolean;
 }
 
-const PER_ADDRESS = { most: 5, windowS: 60 };
-const PER_ACCOUNT = { most: 30, windowS: 600 };
+interface Limit {
+  most: number;
+  windowS: number;
+}
+
+/** Logins: a person at a keyboard. */
+const PER_ADDRESS: Limit = { most: 5, windowS: 60 };
+const PER_ACCOUNT: Limit = { most: 30, windowS: 600 };
+/** Tokens in headers: a program that was given a wrong one tries it at every request, and must not lock out its neighbours. */
+const HEADERS_PER_ADDRESS: Limit = { most: 30, windowS: 60 };
 const MOST_ADDRESSES = 10_000;
 
-type Limit = typeof PER_ADDRESS;
+/** Guesses at TURNKEEP_TOKEN in headers, from each address by itself. */
+export const createHeaderAttempts = (): Attempts => createAttempts(HEADERS_PER_ADDRESS, null);
 
-export function createAttempts(): Attempts {
+export function createAttempts(perAddress: Limit = PER_ADDRESS, perAccount: Limit | null = PER_ACCOUNT): Attempts {
   const byAddress = new Map<string, number[]>();
   let account: number[] = [];
 
@@ -46,19 +56,19 @@ export function createAttempts(): Attempts {
 
   return {
     waitFor({ address, known }, now) {
-      const own = wait(byAddress.get(keyOf(address)) ?? [], PER_ADDRESS, now);
-      return known ? own : Math.max(own, wait(account, PER_ACCOUNT, now));
+      const own = wait(byAddress.get(keyOf(address)) ?? [], perAddress, now);
+      return known || perAccount === null ? own : Math.max(own, wait(account, perAccount, now));
     },
     begin({ address, known }, now) {
       const key = keyOf(address);
-      const times = grown(byAddress.get(key) ?? [], PER_ADDRESS, now);
+      const times = grown(byAddress.get(key) ?? [], perAddress, now);
       byAddress.delete(key);
       byAddress.set(key, times);
       // The oldest address is forgotten first, so that a flood of addresses cannot fill the memory.
       if (byAddress.size > MOST_ADDRESSES) byAddress.delete(byAddress.keys().next().value!);
-      if (!known) account = grown(account, PER_ACCOUNT, now);
+      if (!known && perAccount !== null) account = grown(account, perAccount, now);
       return {
-        succeeded() {
+        takeBack() {
           const left = without(byAddress.get(key) ?? [], now);
           if (left.length === 0) byAddress.delete(key);
           else byAddress.set(key, left);

@@ -7,6 +7,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ApiToken, CredentialStore, Login } from '../../db/stores.ts';
 import type { Scope } from '../core/terms.ts';
+import { keyOf } from './attempts.ts';
 import type { Passwords } from './passwords.ts';
 
 /** Who a request comes from. */
@@ -17,6 +18,8 @@ export interface Identity {
    */
   key: string;
   scope: Scope;
+  /** Whose share of streams and prompts it uses: all logins that were got with one token use the token's. */
+  share: string;
 }
 
 export type PasswordCheck = Identity | 'wrong' | 'busy';
@@ -24,6 +27,8 @@ export type PasswordCheck = Identity | 'wrong' | 'busy';
 export interface Credentials {
   /** What there is to log in with. */
   offered(): Promise<{ required: boolean; password: boolean; token: boolean }>;
+  /** Whether a token, right or wrong, is one that somebody may have thought of, and not of our making. */
+  isGuessable(token: string): boolean;
   /** Who bears a token; null for one that is none. */
   ofToken(token: string): Promise<Identity | null>;
   /** Whose cookie it is; null for one that is none, or none any more. */
@@ -31,8 +36,8 @@ export interface Credentials {
   /** Who is in when no credential is given: everybody, where there is none. */
   ofNobody(): Promise<Identity | null>;
   checkPassword(password: string): Promise<PasswordCheck>;
-  /** Sets the password, or takes it away. Ends all logins. */
-  setPassword(password: string | null): Promise<void>;
+  /** Sets the password, or takes it away. Ends all logins. @returns who has the new one */
+  setPassword(password: string | null): Promise<Identity | null>;
   /** Whether what an identity stood on still stands. */
   stands(key: string): Promise<boolean>;
   /** Logs a browser in; returns the value of its cookie, which is told once and kept nowhere. */
@@ -79,63 +84,84 @@ export function createCredentials(parts: CredentialsParts): Credentials {
   const envBasis = envToken === null ? null : `env:${digestOf(`basis ${envToken}`).slice(0, 16)}`;
 
   const offered = async () => {
-    const { password, hasTokens, guarded } = await store.kept();
+    const { password, hasTokens, guarded } = await store.kept(now());
     const token = envToken !== null || hasTokens;
     return { required: token || guarded || parts.closed, password: password !== null, token };
   };
 
-  /** Whether a login still stands on what it was got with: the others end with it in the state DB. */
-  const hasGround = ({ basis }: Login): boolean => !basis.startsWith('env:') || basis === envBasis;
+  /** Names a password without telling it: what was checked against it stands as long as it is the one. */
+  const passwordBasis = (kept: string): string => `password:${digestOf(kept).slice(0, 16)}`;
 
-  const ofLogin = (login: Login | null): Identity | null =>
-    login !== null && hasGround(login) ? { key: `login:${login.login_id}`, scope: login.scope } : null;
+  /**
+   * Whether a login still stands on what it was got with. Asked at each use: what it was got with may have ended while it
+   * was made, or simply by its time.
+   */
+  const hasGround = async ({ basis }: Login): Promise<boolean> => {
+    const [kind, id = ''] = basis.split(':');
+    if (kind === 'env') return basis === envBasis;
+    if (kind === 'token') return (await store.tokenById(id, now())) !== null;
+    const { password } = await store.kept(now());
+    return password !== null && basis === passwordBasis(password);
+  };
+
+  const ofLogin = async (login: Login | null): Promise<Identity | null> => {
+    if (login === null || !(await hasGround(login))) return null;
+    const key = `login:${login.login_id}`;
+    return { key, scope: login.scope, share: login.basis.startsWith('token:') ? login.basis : key };
+  };
 
   const basisOf = ({ key }: Identity): string => (key === 'env' ? envBasis! : key);
+
+  const alone = (key: string, scope: Scope): Identity => ({ key, scope, share: key });
 
   return {
     offered,
 
+    isGuessable: (token) => envToken !== null && !token.startsWith(TOKEN_PREFIX),
+
     async ofToken(token) {
       const digest = bytesOf(token);
-      if (envDigest !== null && timingSafeEqual(digest, envDigest)) return { key: 'env', scope: 'admin' };
+      if (envDigest !== null && timingSafeEqual(digest, envDigest)) return alone('env', 'admin');
       if (!token.startsWith(TOKEN_PREFIX)) return null;
       const found = await store.token(digest.toString('hex'), now());
       if (found === null) return null;
       if (now() - (found.used_at ?? 0) > SEEN_EVERY_S) {
         parts.background('noting the use of a token', () => store.usedToken(found.token_id, now()));
       }
-      return { key: `token:${found.token_id}`, scope: found.scope };
+      return alone(`token:${found.token_id}`, found.scope);
     },
 
     async ofCookie(value) {
       if (!/^[\w-]{43}$/.test(value)) return null;
       const login = await store.login(digestOf(value), now());
-      const identity = ofLogin(login);
+      const identity = await ofLogin(login);
       if (login !== null && identity !== null && now() - login.seen_at > SEEN_EVERY_S) {
         parts.background('noting the use of a login', () => store.seenLogin(login.login_id, now()));
       }
       return identity;
     },
 
-    ofNobody: async () => ((await offered()).required ? null : { key: 'open', scope: 'admin' }),
+    ofNobody: async () => ((await offered()).required ? null : alone('open', 'admin')),
 
     async checkPassword(password) {
-      const { password: kept } = await store.kept();
+      const { password: kept } = await store.kept(now());
       if (kept === null) return 'wrong';
       const checked = await passwords.check(password, kept);
       if (checked === 'busy') return 'busy';
-      return checked ? { key: 'password', scope: 'admin' } : 'wrong';
+      return checked ? alone(passwordBasis(kept), 'admin') : 'wrong';
     },
 
     async setPassword(password) {
-      await store.setPassword(password === null ? null : await passwords.hash(password));
+      const kept = password === null ? null : await passwords.hash(password);
+      await store.setPassword(kept);
+      return kept === null ? null : alone(passwordBasis(kept), 'admin');
     },
 
     async stands(key) {
       const [kind, id = ''] = key.split(':');
       switch (kind) {
         case 'login':
-          return ofLogin(await store.loginById(id, now())) !== null;
+          return (await ofLogin(await store.loginById(id, now()))) !== null;
         case 'token':
           return (await store.tokenById(id, now())) !== null;
         case 'open':
@@ -161,8 +187,15 @@ export function createCredentials(parts: CredentialsParts): Credentials {
       return secret;
     },
 
-    knowsAddress: (address) => store.knowsAddress(address, now()),
-    logins: async () => (await store.logins(now())).filter(hasGround),
+    async knowsAddress(address) {
+      const known = (await store.logins(now())).map((login) => keyOf(login.address));
+      return known.includes(keyOf(address));
+    },
+    async logins() {
+      const all = await store.logins(now());
+      const stand = await Promise.all(all.map(hasGround));
+      return all.filter((_, at) => stand[at]);
+    },
     endLogin: (loginId) => store.endLogin(loginId),
     tokens: () => store.tokens(),
 

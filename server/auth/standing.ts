@@ -4,17 +4,20 @@
  * credential may be taken back by another process.
  */
 import type { Subscriber } from '../live/subscriber.ts';
-import type { Credentials } from './credentials.ts';
+import type { Credentials, Identity } from './credentials.ts';
 
 export interface Standing {
   /** Whether one more stream may be opened with this credential. */
-  hasRoom(key: string): boolean;
-  /** Takes a stream in; it is let go when it ends. */
-  hold(key: string, subscriber: Subscriber): void;
+  hasRoom(identity: Pick<Identity, 'share'>): boolean;
+  /** Takes a stream in, or another answer that takes its time; it is let go when it ends. */
+  hold(identity: Pick<Identity, 'key' | 'share'>, held: Held): void;
   /** Ends the streams whose credential stands no more. */
   look(): Promise<void>;
   stop(): void;
 }
+
+/** What ends with its credential. */
+export type Held = Pick<Subscriber, 'close' | 'onEnd'>;
 
 export interface StandingParts {
   credentials: Pick<Credentials, 'stands'>;
@@ -25,7 +28,8 @@ export interface StandingParts {
 }
 
 export function createStanding({ credentials, most, everyMs, log }: StandingParts): Standing {
-  const streams = new Map<string, Set<Subscriber>>();
+  const streams = new Map<string, Set<Held>>();
+  const shares = new Map<string, number>();
   let timer: NodeJS.Timeout | null = null;
 
   const stop = (): void => {
@@ -41,16 +45,20 @@ export function createStanding({ credentials, most, everyMs, log }: StandingPart
   };
 
   return {
-    hasRoom: (key) => (streams.get(key)?.size ?? 0) < most,
-    hold(key, subscriber) {
+    hasRoom: ({ share }) => (shares.get(share) ?? 0) < most,
+    hold({ key, share }, subscriber) {
       const held = streams.get(key) ?? new Set();
       streams.set(key, held.add(subscriber));
+      shares.set(share, (shares.get(share) ?? 0) + 1);
       timer ??= setInterval(
         () => void look().catch((error) => log.warn({ err: error }, 'credentials could not be looked at')),
         everyMs,
       ).unref();
       subscriber.onEnd(() => {
         held.delete(subscriber);
+        const left = shares.get(share)! - 1;
+        if (left > 0) shares.set(share, left);
+        else shares.delete(share);
         if (held.size === 0 && streams.get(key) === held) streams.delete(key);
         if (streams.size === 0) stop();
       });

@@ -38,8 +38,10 @@ export function createLoad({ mostInFlight, loop, everySecond }: LoadParts): Load
     isTooHigh: () => late >= LATE_SECONDS || inFlight >= mostInFlight,
     enter() {
       inFlight += 1;
+      let isIn = true;
       return () => {
-        inFlight -= 1;
+        if (isIn) inFlight -= 1;
+        isIn = false;
       };
     },
     stop() {

@@ -38,8 +38,8 @@ export interface Subscriber {
   close(reason: CloseReason): void;
   /** The connection is gone: called by the route. */
   gone(): void;
-  /** Runs when it has ended, for whatever reason; at once if it has already. */
-  onEnd(release: () => void): void;
+  /** Runs when it has ended, and is told why; at once if it has already. */
+  onEnd(release: (reason: CloseReason) => void): void;
   readonly ended: boolean;
 }
 
@@ -49,17 +49,19 @@ export function createSubscriber(sink: Sink, limits: SubscriberLimits): Subscrib
   let backlogBytes = 0;
   let full = false;
   let ended = false;
+  let endedBy: CloseReason = 'gone';
   let deadline: NodeJS.Timeout | null = null;
   let draining: Promise<void> = Promise.resolve();
-  const releases: (() => void)[] = [];
+  const releases: ((reason: CloseReason) => void)[] = [];
 
   const end = (reason: CloseReason): void => {
     if (ended) return;
     ended = true;
+    endedBy = reason;
     backlog = [];
     if (deadline) clearTimeout(deadline);
     if (reason !== 'gone') sink.close(reason);
-    for (const release of releases.splice(0)) release();
+    for (const release of releases.splice(0)) release(reason);
   };
 
   const waitForRoom = async (): Promise<void> => {
@@ -113,7 +115,7 @@ export function createSubscriber(sink: Sink, limits: SubscriberLimits): Subscrib
     gone: () => end('gone'),
 
     onEnd(release) {
-      if (ended) release();
+      if (ended) release(endedBy);
       else releases.push(release);
     },
 

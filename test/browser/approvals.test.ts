@@ -91,6 +91,25 @@ describe.skipIf(browserMissing !== '')(`approvals on the page ${browserMissing}`
     expect(await card(page).count()).toBe(0);
   });
 
+  test('[AP8] what is being written as an answer is there after another conversation and a reload', async () => {
+    const { page } = await atWork();
+    await send(page, '/ask');
+    const field = card(page).getByLabel('Another answer to: What goes into it?');
+    await card(page).getByLabel('green').check();
+    await field.fill('nuts');
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await card(page).waitFor({ state: 'detached' });
+    await page.goBack();
+    await until('it is back', async () => (await field.inputValue()) === 'nuts');
+    await page.reload();
+    await until('it is back', async () => (await field.inputValue()) === 'nuts');
+    expect(await card(page).getByLabel('green').isChecked()).toBe(true);
+    await card(page).getByRole('button', { name: 'Answer' }).click();
+    await isSettled(page);
+    const kept = await page.evaluate("Object.keys(sessionStorage).filter((key) => key.includes(':answer:'))");
+    expect(kept).toEqual([]);
+  });
+
   test('[AP8] a running command shows what it puts out, also after a reload; then its result', async () => {
     const { page, workspace } = await atWork();
     await send(page, '/run echo begun; until [ -e go ]; do sleep 0.05; done; echo ended');

@@ -122,6 +122,26 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     await send(page, '/new and then?');
     await until('it is a new one', () => page.url().endsWith('#/'));
     expect(await box(page).inputValue()).toBe('and then?');
+    await send(page, '/new something else');
+    await until('it has the words', async () => (await box(page).inputValue()) === 'something else');
+  });
+
+  test('[UI33] /retry whose answer was lost is the same request when it is sent again', async () => {
+    const id = await bench.session();
+    await bench.answered(id, 'question', 'answer');
+    const page = await bench.open(id);
+    const keys: string[] = [];
+    await page.route('**/retry', (route) => {
+      keys.push(route.request().postDataJSON().request_id);
+      return keys.length === 1 ? route.abort() : route.continue();
+    });
+    await send(page, '/retry');
+    await until('it is told', async () => (await errorIn(page)).includes('could not be reached'));
+    await box(page).press('Enter');
+    (await bench.turn(id, 1)).complete();
+    await until('the box is empty', async () => (await box(page).inputValue()) === '');
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
   });
 
   test('[UI33] /theme, /help and /compact answer where the person is', async () => {

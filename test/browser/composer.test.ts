@@ -234,4 +234,19 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     await until('it is sent', async () => (await promptsOn(phone)).length === 1);
     expect(await answersOn(phone)).toEqual([]);
   });
+
+  test('[UI30] a draft that could not be saved is saved with the next connection, and the last words as the page goes', async () => {
+    const { id, page } = await atWork();
+    const saved = async () => (await bench.server().call('GET', `/api/sessions/${id}`)).json.session.draft;
+    await page.route(`**/api/sessions/${id}`, (route) => route.abort());
+    const failed = page.waitForEvent('requestfailed');
+    await box(page).fill('in a tunnel');
+    await failed;
+    await page.unroute(`**/api/sessions/${id}`);
+    await page.evaluate("window.dispatchEvent(new Event('online'))");
+    await until('it is saved', async () => (await saved()) === 'in a tunnel');
+    await box(page).fill('in a tunnel, and out');
+    await page.goto('about:blank');
+    await until('it is saved', async () => (await saved()) === 'in a tunnel, and out');
+  });
 });

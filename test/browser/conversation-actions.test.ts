@@ -87,6 +87,9 @@ describe.skipIf(browserMissing !== '')(`messages of a conversation ${browserMiss
     await until('it was tried again', () => keys.length === 2);
     expect(new Set(keys).size, 'the same request').toBe(1);
     await page.unroute('**/prompts');
+    await page.reload();
+    await act(page, 'original', 'Edit and send again');
+    expect(await editor(page).inputValue(), 'after a reload').toBe('edited');
     await editor(page).press('Escape');
     expect(await promptsOn(page)).toEqual(['original']);
     expect(await answersOn(page)).toEqual(['answer']);

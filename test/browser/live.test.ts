@@ -102,6 +102,53 @@ describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () =
     expect(await promptsOn(page)).toEqual(['once and no more']);
   });
 
+  test('[UI2] what had arrived leaves the box while the connection stands, or with a new one of another network', async () => {
+    const server = await startTestServer({ overrides: { runner: createEchoRunner().runner } });
+    const page = await browser.open(`${server.url}/#/s/${await server.session()}`);
+    await pill(page, 'live');
+    await page.route('**/prompts', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await send(page, 'first');
+    await until('the box is empty', async () => (await box(page).inputValue()) === '');
+    await page.route('**/prompts?*', (route) => route.abort());
+    await send(page, 'second');
+    await until('it is told', async () => (await errorIn(page)).includes('could not be reached'));
+    await page.unroute('**/prompts?*');
+    await page.evaluate("window.dispatchEvent(new Event('online'))");
+    await until('the box is empty', async () => (await box(page).inputValue()) === '');
+    expect(await promptsOn(page)).toEqual(['first', 'second']);
+  });
+
+  test('[UI5] an event that the page cannot bear is asked for less and less often', async () => {
+    const page = await bench.open('');
+    const waits: number[] = await page.evaluate(`(async () => {
+      const { createStream } = await import('./stream.js');
+      const waits = [];
+      window.fetch = async () => new Response('data: fine\\n\\ndata: bad\\n\\n');
+      window.reportError = () => {};
+      return new Promise((done) => {
+        const stream = createStream({
+          address: () => '',
+          onFrame({ data }) {
+            if (data === 'bad') throw new Error('a bug');
+          },
+          onState({ kind, at }) {
+            if (kind !== 'reconnecting') return;
+            waits.push(at - Date.now());
+            if (waits.length === 5) {
+              stream.stop();
+              done(waits);
+            } else setTimeout(stream.retryNow);
+          },
+        });
+        stream.restart();
+      });
+    })()`);
+    expect(waits.at(-1)).toBeGreaterThan(4000);
+  });
+
   test('[UI2] a text that is too long, and a server that takes none now, leave it where it is and say why', async () => {
     const id = await bench.session();
     const page = await bench.open(id);
@@ -205,6 +252,28 @@ describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () =
     await page.locator('.request').waitFor();
     await page.locator('#scroll').evaluate((scroll) => scroll.scrollTo(0, 0));
     await page.getByRole('button', { name: 'Show the question' }).click();
+    await page.keyboard.press('Enter');
+    expect(await answer).toEqual({ kind: 'choice', choice: 'once' });
+    turn.complete();
+    await isStored(page);
+  });
+
+  test('[UI36] a question is pointed to also where its end of the conversation is not here', async () => {
+    const run = (turn: number) => turn.toString(16).padStart(32, '0');
+    const messages = Array.from({ length: 300 }, (_, turn) => [
+      { id: `${run(turn)}.0`, role: 'user', content: `question ${turn}`, timestamp: turn, run_id: run(turn) },
+      { id: `${run(turn)}.1`, role: 'assistant', content: `answer ${turn}`, timestamp: turn, run_id: run(turn) },
+    ]).flat();
+    const document = { format: 'turnkeep.session', version: 1, session: { title: 'long' }, messages };
+    const id = (await bench.server().call('POST', '/api/sessions/import', document)).json.session.session_id;
+    const page = await bench.open(`${id}/${run(3)}.0`);
+    await page.locator('.turns.past').waitFor();
+    await bench.server().prompt(id, 'do it');
+    const turn = await bench.turn(id);
+    const choices: ('once' | 'deny')[] = ['once', 'deny'];
+    const answer = turn.turn.ask({ kind: 'approval', tool_name: 'rm', command: 'rm x', description: '', choices });
+    await page.getByRole('button', { name: 'Show the question' }).click();
+    await page.locator('.request button:focus').waitFor();
     await page.keyboard.press('Enter');
     expect(await answer).toEqual({ kind: 'choice', choice: 'once' });
     turn.complete();

@@ -146,6 +146,24 @@ describe.skipIf(browserMissing !== '')(`login ${browserMissing}`, () => {
     await page.getByText('echo: a whole thought').waitFor();
   });
 
+  test('[UI46] a token that is shown once stays when the login ends, until it is closed', async () => {
+    const server = await withPassword();
+    const page = await browser.open(server.url);
+    await logIn(page);
+    await isLive(page);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByRole('tab', { name: 'Access' }).click();
+    await page.getByLabel('Name of the new token').fill('script');
+    await page.getByRole('button', { name: 'Create the token' }).click();
+    await page.locator('.secret-value').waitFor();
+    await endAllLogins(server);
+    await page.locator('#credential').waitFor();
+    expect(await page.locator('.secret-value').isVisible()).toBe(true);
+    await page.getByRole('button', { name: 'Done' }).click();
+    await logIn(page);
+    await isLive(page);
+  });
+
   test('[UI45] who logs out is asked again, also in the other tab', async () => {
     const server = await withPassword();
     const page = await browser.open(server.url);

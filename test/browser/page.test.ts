@@ -212,8 +212,9 @@ describe.skipIf(browserMissing !== '')(`the page ${browserMissing}`, () => {
     await page.reload();
     await until('the text is back', async () => (await box(page).inputValue()) === 'do not lose me');
 
-    // It arrives, but its answer is lost.
+    // It arrives, but its answer is lost, and that it has arrived is not heard.
     await page.unroute('**/prompts');
+    await page.route('**/prompts?*', (route) => route.abort());
     await page.route('**/prompts', async (route) => {
       keys.push(route.request().postDataJSON().request_id);
       await route.fetch();

@@ -59,6 +59,23 @@ describe.skipIf(browserMissing !== '')(`settings ${browserMissing}`, () => {
     expect([...page.problems, ...other.problems]).toEqual([]);
   });
 
+  test('[UI38] a browser that keeps nothing for the page still shows it, and does what is chosen', async () => {
+    const server = await startServer();
+    const page = await browser.open('about:blank');
+    await page.addInitScript(`for (const name of ['localStorage', 'sessionStorage']) {
+      Object.defineProperty(window, name, { get() { throw new DOMException('denied', 'SecurityError'); } });
+    }`);
+    await page.goto(server.url);
+    await isLive(page);
+    await page.getByLabel('Message', { exact: true }).fill('/theme dark');
+    await page.getByLabel('Message', { exact: true }).press('Enter');
+    await page.locator('html[data-theme="dark"]').waitFor({ state: 'attached' });
+    await page.getByLabel('Message', { exact: true }).fill('hello');
+    await page.getByLabel('Message', { exact: true }).press('Enter');
+    await page.getByText('hello').first().waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
   test('[UI46] what Enter does while a turn runs is chosen for the server', async () => {
     const script = createScriptedRunner();
     const server = await startServer(script.runner);

@@ -64,7 +64,8 @@ it('[SE2] with a token, every route but health and login wants it', async () => 
   ]);
   for (const { method, address, open } of calls) {
     if (open) continue;
-    for (const headers of [{}, { authorization: 'Bearer wrong' }] as Record<string, string>[]) {
+    // A token of our making: guesses at TURNKEEP_TOKEN are counted.
+    for (const headers of [{}, { authorization: 'Bearer tk_wrong' }] as Record<string, string>[]) {
       // Whatever the body is: nobody looks at it before.
       const answer = await rawRequest(server.url, { method, address, headers, body: method === 'GET' ? '' : '{' });
       expect([method, address, answer.status, answer.json?.code]).toEqual([method, address, 401, 'unauthorized']);

@@ -442,7 +442,8 @@ async function send(
     return { status: response.status, json: null };
   }
   const text = await response.text();
-  return { status: response.status, json: text === '' ? null : JSON.parse(text) };
+  const isJson = response.headers.get('content-type')?.includes('json') ?? false;
+  return { status: response.status, json: isJson && text !== '' ? JSON.parse(text) : null };
 }
 
 const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) });

@@ -1,11 +1,12 @@
 /** The password, logins, tokens and the word of a proxy, over real requests. */
 import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it, onTestFinished } from 'vitest';
 import { connectGateway } from '../support/gateway.ts';
 import { rawRequest } from '../support/raw.ts';
-import { createEchoRunner } from '../support/scripted-runner.ts';
+import { createEchoRunner, createScriptedRunner } from '../support/scripted-runner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
 
@@ -21,6 +22,13 @@ async function withPassword(options: TestServerOptions = {}) {
   const set = await server.call('POST', '/api/auth/password', { password: PASSWORD });
   expect(set.status).toBe(200);
   return { server, owner: cookieOf(set.headers) };
+}
+
+/** The same behind a proxy, whose configuration comes when the password is there. */
+async function behindProxy() {
+  const { server: alone } = await withPassword();
+  await alone.close();
+  return { server: await startServer({ home: alone.home, config: 'server: {trusted_proxies: [127.0.0.1]}' }) };
 }
 
 const cookieOf = (headers: Headers): Record<string, string> => ({ cookie: headers.get('set-cookie')!.split(';')[0]! });
@@ -204,6 +212,112 @@ it('[SE6] a token ends when it is taken back or its days are over, with everythi
   expect(await statusOf(server, cookie)).toBe(401);
 });
 
+it('[SE6] a login that is under way with the old password while it is changed is none', async () => {
+  const { server, owner } = await withPassword();
+  // Both are checked one after another; whichever ends last, nobody is in with the old one.
+  const [late, changed] = await Promise.all([
+    login(server, { password: PASSWORD }),
+    server.call('POST', '/api/auth/password', { password: OTHER, current: PASSWORD }, owner),
+    login(server, { password: PASSWORD }),
+  ]);
+  expect(changed.status).toBe(200);
+  if (late.status === 200) expect(await statusOf(server, late.cookie)).toBe(401);
+  // Written as such a login would be, behind the change.
+  const { cookie } = await login(server, { password: OTHER });
+  expect(await statusOf(server, cookie)).toBe(200);
+  const db = new Database(path.join(server.home, 'state.db'));
+  db.exec("UPDATE logins SET basis = 'password:0123456789abcdef'");
+  db.close();
+  expect(await statusOf(server, cookie)).toBe(401);
+});
+
+it('[SE6] a browser that logged in with a token is out when the days of the token are over', async () => {
+  let time = 1_800_000_000;
+  const { server, owner } = await withPassword({ overrides: { now: () => time } });
+  const { secret } = await createToken(server, { scope: 'admin', days: 1 }, owner);
+  const { cookie } = await login(server, { token: secret });
+  expect(await statusOf(server, cookie)).toBe(200);
+  time += 24 * 3600;
+  expect(await statusOf(server, cookie)).toBe(401);
+  expect((await server.call('GET', '/api/auth/logins', undefined, owner)).json.logins).toHaveLength(1);
+});
+
+it('[SE2] guesses at TURNKEEP_TOKEN in a header are limited for each address, and tokens of ours are not guesses', async () => {
+  let time = 1_800_000_000;
+  const TOKEN = 'correct-horse-battery';
+  const server = await startServer({
+    env: { TURNKEEP_TOKEN: TOKEN },
+    config: 'server: {trusted_proxies: [127.0.0.1]}',
+    overrides: { now: () => time },
+  });
+  const from = (address: string, secret: string) => ({ ...bearer(secret), 'x-forwarded-for': address });
+  for (let n = 0; n < 30; n += 1) expect(await statusOf(server, from('203.0.113.1', `guess-${n}`))).toBe(401);
+  for (const address of ['/api/sessions', '/api/auth/status']) {
+    const refused = await server.call('GET', address, undefined, from('203.0.113.1', TOKEN));
+    expect([address, refused.status, refused.json.code]).toEqual([address, 429, 'too_many_attempts']);
+  }
+  expect(await statusOf(server, from('203.0.113.2', TOKEN))).toBe(200);
+  for (let n = 0; n < 40; n += 1) expect(await statusOf(server, from('203.0.113.3', `tk_${n}`))).toBe(401);
+  expect(await statusOf(server, from('203.0.113.3', TOKEN))).toBe(200);
+  time += 60;
+  expect(await statusOf(server, from('203.0.113.1', TOKEN))).toBe(200);
+});
+
+it('[SE6] whoever may everything must still be who they were when a slow body has arrived', async () => {
+  const { server, owner } = await withPassword();
+  const { port } = new URL(server.url);
+  const body = '{"name": "mine", "scope": "admin"}';
+  const socket = connect({ host: '127.0.0.1', port: Number(port) });
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    received += chunk;
+  });
+  onTestFinished(() => void socket.destroy());
+  socket.write(
+    `POST /api/auth/tokens HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncookie: ${owner.cookie}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+  );
+  await until('it is let in', () => server.logs.length >= 0 && socket.bytesWritten > 0);
+  await server.call('POST', '/api/auth/logout', undefined, owner);
+  socket.write(body.slice(5));
+  await until('it is answered', () => received.includes('\r\n\r\n'));
+  expect(received).toContain('401 Unauthorized');
+  const { cookie } = await login(server, { password: PASSWORD });
+  expect((await server.call('GET', '/api/auth/tokens', undefined, cookie)).json.tokens).toEqual([]);
+});
+
+it('[SE8] answers that are waited for count as streams, end with their credential, and are no work of the server', async () => {
+  const scripted = createScriptedRunner();
+  const { server, owner } = await withPassword({
+    config: 'limits: {streams: 2}',
+    overrides: { runner: scripted.runner },
+  });
+  const id = (await server.call('POST', '/api/sessions', {}, owner)).json.session.session_id;
+  const address = `/api/sessions/${id}/prompts`;
+  const body = { text: 'long', request_id: 'one' };
+  const streamed = await server.stream(address, { method: 'POST', body, headers: owner });
+  const waited = server.call('POST', `${address}?wait=1`, body, owner).catch(() => null);
+  await until('both are counted', async () => {
+    const stream = await server.stream('/api/events', { headers: owner });
+    stream.drop();
+    return stream.status === 429;
+  });
+  const refused = await server.call('POST', `${address}?wait=1`, { text: 'more' }, owner);
+  expect([refused.status, refused.json.code]).toEqual([429, 'too_many_streams']);
+  expect((await server.call('GET', address, undefined, owner)).json.admissions).toHaveLength(1);
+  expect((await server.call('POST', address, { text: 'only handed over' }, owner)).status).toBe(202);
+  await server.call('POST', '/api/auth/logout', undefined, owner);
+  await streamed.ended;
+  expect(await waited).toBeNull();
+});
+
+it('[SE6] where the configuration speaks of a proxy nobody who asks over HTTP sets the first credential', async () => {
+  for (const config of ['server: {trusted_proxies: [10.0.0.1]}', 'server: {public_url: "https://chat.example/"}']) {
+    const server = await startServer({ config });
+    expect((await server.call('POST', '/api/auth/password', { password: PASSWORD })).status).toBe(403);
+  }
+});
+
 it('[SE6] what another process takes back ends here too, streams as well', async () => {
   const { server, owner } = await withPassword({ overrides: { heartbeatS: 0.05 } });
   const stream = await server.stream('/api/events', { headers: owner });
@@ -215,7 +329,7 @@ it('[SE6] what another process takes back ends here too, streams as well', async
 });
 
 it('[SE2] many addresses guess no faster than one, and who was logged in before is not locked out by them', async () => {
-  const { server } = await withPassword({ config: 'server: {trusted_proxies: [127.0.0.1]}' });
+  const { server } = await behindProxy();
   const attempt = (password: string, address: string) => login(server, { password }, { 'x-forwarded-for': address });
   expect((await attempt(PASSWORD, '203.0.113.1')).status).toBe(200);
   const counts = new Map<number, number>();
@@ -232,7 +346,7 @@ it('[SE2] many addresses guess no faster than one, and who was logged in before 
 });
 
 it('[SE2] one IPv6 network is one address', async () => {
-  const { server } = await withPassword({ config: 'server: {trusted_proxies: [127.0.0.1]}' });
+  const { server } = await behindProxy();
   const attempt = (address: string) => login(server, { password: 'a wrong password' }, { 'x-forwarded-for': address });
   for (let n = 1; n <= 5; n += 1) expect((await attempt(`2001:db8::${n}`)).status).toBe(401);
   expect((await attempt('2001:DB8:0:0:ffff::1')).status).toBe(429);

@@ -11,8 +11,12 @@ export function createMemoryCredentials(state: MemoryState): CredentialStore {
     return at >= 0;
   };
   return {
-    kept: () =>
-      atomic(() => ({ password: state.password, hasTokens: state.tokens.length > 0, guarded: state.guarded })),
+    kept: (now) =>
+      atomic(() => ({
+        password: state.password,
+        hasTokens: state.tokens.some((one) => stands(one, now)),
+        guarded: state.guarded,
+      })),
     setPassword: (kept) =>
       atomic(() => {
         state.password = kept;
@@ -21,15 +25,18 @@ export function createMemoryCredentials(state: MemoryState): CredentialStore {
       }),
     addLogin: (login) =>
       atomic(() => {
-        state.logins = [...state.logins.filter((one) => stands(one, login.created_at)), login];
+        const all = [...state.logins.filter((one) => stands(one, login.created_at)), login];
+        const newest = all
+          .filter((one) => one.basis === login.basis)
+          .sort((a, b) => b.created_at - a.created_at || (a.login_id < b.login_id ? 1 : -1))
+          .slice(0, 50);
+        state.logins = all.filter((one) => one.basis !== login.basis || newest.includes(one));
       }),
     login: (hash, now) =>
       atomic(() => state.logins.find((one) => one.secret_hash === hash && stands(one, now)) ?? null),
     loginById: (id, now) => atomic(() => state.logins.find((one) => one.login_id === id && stands(one, now)) ?? null),
     logins: (now) =>
       atomic(() => state.logins.filter((one) => stands(one, now)).toSorted((a, b) => b.seen_at - a.seen_at)),
-    knowsAddress: (address, now) =>
-      atomic(() => state.logins.some((one) => one.address === address && stands(one, now))),
     seenLogin: (id, now) =>
       atomic(() => {
         const login = state.logins.find((one) => one.login_id === id);
