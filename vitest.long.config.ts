@@ -1,16 +1,30 @@
-// The suite of `npm run test:long`: minutes instead of seconds, one file after the other, for these tests measure time
-// and memory and load the machine.
+// The suite of `npm run test:long`: minutes instead of seconds. Most of it waits for most of its time, so two files run
+// beside each other; those that measure memory or how long others wait run alone, behind them.
 
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import short from './vitest.config.ts';
+
+const MEASURE = ['readers', 'soak', 'attacks', 'foreign-large'].map((name) => `test/long/${name}.test.ts`);
+const { reporters, outputFile, globalSetup, ...each } = short.test ?? {};
+const long = { ...each, testTimeout: 600_000, hookTimeout: 60_000 };
 
 export default defineConfig({
   test: {
-    ...short.test,
-    include: ['test/long/**/*.test.ts'],
-    exclude: [],
-    maxWorkers: 1,
-    testTimeout: 600_000,
-    hookTimeout: 60_000,
+    ...(reporters ? { reporters } : {}),
+    ...(outputFile ? { outputFile } : {}),
+    ...(globalSetup ? { globalSetup } : {}),
+    projects: [
+      {
+        test: {
+          ...long,
+          name: 'beside',
+          include: ['test/long/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...MEASURE],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { test: { ...long, name: 'alone', include: MEASURE, exclude: [], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 });

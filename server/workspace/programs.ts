@@ -39,6 +39,8 @@ export type ProgramEnd =
 
 export interface Program {
   pid: number;
+  /** Whether it is there, asked of the system: its end is told a moment later. */
+  isThere(): boolean;
   /** Says a line to it. @returns false when it cannot be told anything any more */
   send(line: string): Promise<boolean>;
   /** Resolves when it has nothing more to say; what it started may still be ending. */
@@ -106,8 +108,10 @@ export function createPrograms(parts: ProgramsParts): Programs {
         if (pid === undefined) code = await failed;
         else {
           // Without this note it would still be found by its mark.
-          const noted = note(parts.identityOf(pid)).catch(() => {});
-          const program = follow(child, pid, request, async () => {
+          const leader = parts.identityOf(pid);
+          const noted = note(leader).catch(() => {});
+          const isThere = (): boolean => leader.start === null || parts.identityOf(pid).start === leader.start;
+          const program = follow({ child, pid, isThere }, request, async () => {
             const isEnded = await endProcesses({ mark, leader: pid }, parts.graceMs);
             running.delete(program);
             await noted; // It would come after the end otherwise, and stay.
@@ -150,7 +154,11 @@ export function createPrograms(parts: ProgramsParts): Programs {
 }
 
 /** Follows a program that was started; `endAll` ends its processes. */
-function follow(child: Child, pid: number, request: ProgramRequest, endAll: () => Promise<void>): Program {
+function follow(
+  { child, pid, isThere }: { child: Child; pid: number; isThere(): boolean },
+  request: ProgramRequest,
+  endAll: () => Promise<void>,
+): Program {
   const words = keepOutput(0, LAST_WORDS_BYTES);
   child.stderr.on('data', (chunk: Buffer) => words.push(chunk));
   let over = false;
@@ -201,6 +209,7 @@ function follow(child: Child, pid: number, request: ProgramRequest, endAll: () =
   };
   const program: Program = {
     pid,
+    isThere: () => !over && isThere(),
     ended,
     lastWords: () => words.text(),
     async send(line) {

@@ -113,7 +113,7 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
   });
   if (!started.ok) return failure.notStarted(agent, program, started.code);
   send = started.program.send;
-  const { ended, lastWords, close } = started.program;
+  const { ended, isThere, lastWords, close } = started.program;
   void ended.then(frames.end);
   const protocol = connectProtocol(frames.stream, () => listener);
 
@@ -130,7 +130,8 @@ export async function connectAgent(parts: ConnectParts): Promise<AgentConnection
     },
     failureOf: (answer) => failure.refused(agent, answer, hide),
     noise: () => noise,
-    isOpen: () => !protocol.signal.aborted,
+    // One that was killed a moment ago may not have been heard of yet: a prompt that it never got would fail with it.
+    isOpen: () => !protocol.signal.aborted && isThere(),
     ended,
     lastWords: () => hide(lastWords()),
     close,
