@@ -74,6 +74,8 @@ export function createNotifications({ root, settings, actions }) {
       return listen();
     }
     rest();
+    // It may have been heard of out of sight, and nothing is drawn anew for being seen.
+    listed(actions.sessions());
   });
 
   const mayAsk = () => isPossible() && settings.get().notifications === 'ask' && Notification.permission === 'default';
@@ -114,16 +116,18 @@ export function createNotifications({ root, settings, actions }) {
     root.append(card);
   }
 
+  /** The list as it is now: what ended while nobody looked is worth the question. */
+  function listed(sessions) {
+    if (left.length === 0 || isHidden()) return;
+    const ended = sessions.some((one) => left.includes(one.session_id) && !isAtWork(one));
+    if (!ended) return;
+    left = [];
+    if (mayAsk()) ask();
+  }
+
   return {
     turnOn,
-    /** The list as it is now: what ended while nobody looked is worth the question. */
-    listed(sessions) {
-      if (left.length === 0 || isHidden()) return;
-      const ended = sessions.some((one) => left.includes(one.session_id) && !isAtWork(one));
-      if (!ended) return;
-      left = [];
-      if (mayAsk()) ask();
-    },
+    listed,
     listensHidden: () => release !== null,
     changed(payload) {
       if (!isHidden() || !payload.session) return;
