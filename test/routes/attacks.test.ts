@@ -60,7 +60,7 @@ it('[SE2] a token anywhere but in its header is none, on every route', async () 
       '',
     ],
     ['in the body', '', {}, JSON.stringify({ token: TOKEN, authorization: `Bearer ${TOKEN}` })],
-    ['twice', '', { authorization: `Bearer ${TOKEN}, Bearer ${TOKEN}` }, ''],
+    ['behind another one', '', { authorization: `Bearer tk_none, Bearer ${TOKEN}` }, ''],
   ];
   for (const { method, address, open } of await documented(server)) {
     // The gateway alone takes it in its query, for a browser cannot send headers with an upgrade.
