@@ -1,10 +1,12 @@
 // The suite of `npm run test:long`: minutes instead of seconds. Most of it waits for most of its time, so two files run
-// beside each other; those that measure memory or how long others wait run alone, behind them.
+// beside each other; those that measure memory or how long others wait run alone, behind them. The soak has a run of its
+// own, `npm run test:soak`.
 
 import { configDefaults, defineConfig } from 'vitest/config';
 import short from './vitest.config.ts';
 
-const MEASURE = ['readers', 'soak', 'attacks', 'foreign-large'].map((name) => `test/long/${name}.test.ts`);
+const MEASURE = ['readers', 'attacks', 'foreign-large'].map((name) => `test/long/${name}.test.ts`);
+const SOAK = 'test/long/soak.test.ts';
 const { reporters, outputFile, globalSetup, ...each } = short.test ?? {};
 const long = { ...each, testTimeout: 600_000, hookTimeout: 60_000 };
 
@@ -19,7 +21,7 @@ export default defineConfig({
           ...long,
           name: 'beside',
           include: ['test/long/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...MEASURE],
+          exclude: [...configDefaults.exclude, ...MEASURE, SOAK],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

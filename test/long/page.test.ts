@@ -24,14 +24,14 @@ async function send(page: OpenPage, text: string): Promise<void> {
   await box(page).press('Enter');
 }
 
-/** Everything that a person sees of a conversation. */
+/** What a person sees of the end of a conversation; how far back a page has read is its own matter. */
 const view = async (page: OpenPage) =>
   JSON.stringify([
-    await promptsOn(page),
-    await shown(page),
+    (await promptsOn(page)).slice(-8),
+    (await shown(page)).slice(-200),
     await page.locator('.chip-text').allTextContents(),
     await page.locator('.request').count(),
-    await page.locator('.note').allTextContents(),
+    (await page.locator('.note').allTextContents()).slice(-3),
     await page.locator('.stop:visible').count(),
   ]);
 
