@@ -1,11 +1,11 @@
 /** A backup that is taken while everything happens at once, restored elsewhere and compared message by message. */
 import { expect, it } from 'vitest';
 import type { Message } from '../../server/core/terms.ts';
+import { ask, backedUp, newSession, providedHome, restored, rewind } from '../backup/homes.ts';
 import { type ChildServer, filesOf, startChildServer } from '../support/child-server.ts';
 import { messagesOf, shownIn } from '../support/kill-rounds.ts';
 import { seededRandom, testSeed } from '../support/random.ts';
 import { until } from '../support/until.ts';
-import { ask, backedUp, newSession, providedHome, restored, rewind } from './homes.ts';
 
 interface Accepted {
   sessionId: string;
