@@ -2,7 +2,9 @@
 import { and, asc, desc, eq, gt, isNull, lte, notInArray, or } from 'drizzle-orm';
 import type { Scope } from '../server/core/terms.ts';
 import type { Db, StateDb } from './client.ts';
-import { apiTokens, logins, stateMeta } from './schema.ts';
+import { readMeta, removeMeta, writeMeta } from './meta.ts';
+import { apiTokens, logins } from './schema.ts';
+import { given, statement, statements } from './statement.ts';
 import type { ApiToken, CredentialStore, Login } from './stores.ts';
 
 const PASSWORD = 'password';
@@ -32,33 +34,59 @@ const toToken = (row: typeof apiTokens.$inferSelect): ApiToken => ({
   expires_at: row.expiresAt,
 });
 
-const hasTokens = (db: Db): boolean =>
-  db.select({ id: apiTokens.tokenId }).from(apiTokens).limit(1).get() !== undefined;
+/** Asked for at every request, each of them. */
+const LOGIN_OF = statements((db, by: 'secretHash' | 'loginId') =>
+  db
+    .select()
+    .from(logins)
+    .where(and(eq(logins[by], given('value')), gt(logins.expiresAt, given('now'))))
+    .prepare(),
+);
+const stands = or(isNull(apiTokens.expiresAt), gt(apiTokens.expiresAt, given('now')));
+const TOKEN_OF = statements((db, by: 'secretHash' | 'tokenId') =>
+  db
+    .select()
+    .from(apiTokens)
+    .where(and(eq(apiTokens[by], given('value')), stands))
+    .prepare(),
+);
+const ANY_STANDING = statement((db) =>
+  db.select({ id: apiTokens.tokenId }).from(apiTokens).where(stands).limit(1).prepare(),
+);
 
-const guard = (db: Db): void =>
-  void db.insert(stateMeta).values({ key: GUARDED, value: 'yes' }).onConflictDoNothing().run();
+const guard = (db: Db): void => writeMeta(db, GUARDED, 'yes');
 
 export function createCredentialStore(state: StateDb): CredentialStore {
-  const standing = (now: number) => or(isNull(apiTokens.expiresAt), gt(apiTokens.expiresAt, now));
+  const loginOf = (by: 'secretHash' | 'loginId', value: string, now: number) =>
+    state.read((db) => {
+      const row = LOGIN_OF(db, by).get({ value, now });
+      return row ? toLogin(row) : null;
+    });
+
+  const tokenOf = (by: 'secretHash' | 'tokenId', value: string, now: number) =>
+    state.read((db) => {
+      const row = TOKEN_OF(db, by).get({ value, now });
+      return row ? toToken(row) : null;
+    });
 
   return {
     kept: (now) =>
       state.read((db) => ({
-        password: db.select().from(stateMeta).where(eq(stateMeta.key, PASSWORD)).get()?.value ?? null,
-        hasTokens:
-          db.select({ id: apiTokens.tokenId }).from(apiTokens).where(standing(now)).limit(1).get() !== undefined,
-        guarded: db.select().from(stateMeta).where(eq(stateMeta.key, GUARDED)).get() !== undefined,
+        password: readMeta(db, PASSWORD),
+        hasTokens: ANY_STANDING(db).get({ now }) !== undefined,
+        guarded: readMeta(db, GUARDED) !== null,
       })),
 
     setPassword: (value) =>
       state.write((db) => {
-        db.delete(stateMeta).where(eq(stateMeta.key, PASSWORD)).run();
         db.delete(logins).run();
-        if (value !== null) {
-          db.insert(stateMeta).values({ key: PASSWORD, value }).run();
+        if (value === null) {
+          removeMeta(db, PASSWORD);
+          const hasTokens = db.select({ id: apiTokens.tokenId }).from(apiTokens).limit(1).get() !== undefined;
+          if (!hasTokens) removeMeta(db, GUARDED);
+        } else {
+          writeMeta(db, PASSWORD, value);
           guard(db);
-        } else if (!hasTokens(db)) {
-          db.delete(stateMeta).where(eq(stateMeta.key, GUARDED)).run();
         }
       }),
 
@@ -86,25 +114,8 @@ export function createCredentialStore(state: StateDb): CredentialStore {
           .run();
       }),
 
-    login: (secretHash, now) =>
-      state.read((db) => {
-        const row = db
-          .select()
-          .from(logins)
-          .where(and(eq(logins.secretHash, secretHash), gt(logins.expiresAt, now)))
-          .get();
-        return row ? toLogin(row) : null;
-      }),
-
-    loginById: (loginId, now) =>
-      state.read((db) => {
-        const row = db
-          .select()
-          .from(logins)
-          .where(and(eq(logins.loginId, loginId), gt(logins.expiresAt, now)))
-          .get();
-        return row ? toLogin(row) : null;
-      }),
+    login: (secretHash, now) => loginOf('secretHash', secretHash, now),
+    loginById: (loginId, now) => loginOf('loginId', loginId, now),
 
     logins: (now) =>
       state.read((db) =>
@@ -132,25 +143,8 @@ export function createCredentialStore(state: StateDb): CredentialStore {
         guard(db);
       }),
 
-    token: (secretHash, now) =>
-      state.read((db) => {
-        const row = db
-          .select()
-          .from(apiTokens)
-          .where(and(eq(apiTokens.secretHash, secretHash), standing(now)))
-          .get();
-        return row ? toToken(row) : null;
-      }),
-
-    tokenById: (tokenId, now) =>
-      state.read((db) => {
-        const row = db
-          .select()
-          .from(apiTokens)
-          .where(and(eq(apiTokens.tokenId, tokenId), standing(now)))
-          .get();
-        return row ? toToken(row) : null;
-      }),
+    token: (secretHash, now) => tokenOf('secretHash', secretHash, now),
+    tokenById: (tokenId, now) => tokenOf('tokenId', tokenId, now),
 
     tokens: () => state.read((db) => db.select().from(apiTokens).orderBy(asc(apiTokens.createdAt)).all().map(toToken)),
 

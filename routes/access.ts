@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Attempts } from '../server/auth/attempts.ts';
 import type { Credentials, Identity } from '../server/auth/credentials.ts';
+import { tryUnder } from '../server/auth/limited-try.ts';
 import type { Scope } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
 
@@ -134,12 +135,7 @@ export function registerAccess(
   const ofGiven = async ({ ip }: FastifyRequest, token: string): Promise<Identity | null> => {
     if (!credentials.isGuessable(token)) return credentials.ofToken(token);
     const caller = { address: ip, known: false };
-    const wait = parts.headerAttempts.waitFor(caller, parts.now());
-    if (wait > 0) throw new AppError('too_many_attempts', undefined, { retry_after: wait });
-    const attempt = parts.headerAttempts.begin(caller, parts.now());
-    const identity = await credentials.ofToken(token);
-    if (identity !== null) attempt.takeBack();
-    return identity;
+    return tryUnder(parts.headerAttempts, caller, parts.now, () => credentials.ofToken(token));
   };
 
   /** Whoever gives a credential is judged by it alone: a wrong one is not made good by another. */

@@ -7,7 +7,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Attempts, Caller } from '../server/auth/attempts.ts';
 import { type Credentials, type Identity, LOGIN_LIFE_S } from '../server/auth/credentials.ts';
+import { tryUnder } from '../server/auth/limited-try.ts';
 import type { Standing } from '../server/auth/standing.ts';
+import { createTrustedPeers } from '../server/auth/trusted-peers.ts';
 import type { Scope } from '../server/core/terms.ts';
 import { AppError } from '../server/errors.ts';
 import type { LoginCookies } from './access.ts';
@@ -54,10 +56,11 @@ const TokenView = Type.Object({
 /** Signs of a proxy between us and whoever asks. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
 
+const isThisMachine = createTrustedPeers(['loopback']);
+
 /** Whether somebody at this machine asks, and not a proxy on it for somebody else. */
 const isHere = ({ socket, headers }: FastifyRequest): boolean =>
-  /^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? '') &&
-  !FORWARDED.some((name) => headers[name] !== undefined);
+  isThisMachine(socket.remoteAddress) && !FORWARDED.some((name) => headers[name] !== undefined);
 
 export const authRoutes =
   ({ credentials, standing, attempts, cookies, identify, behindProxy, now }: AuthParts): FastifyPluginAsyncTypebox =>
@@ -72,16 +75,8 @@ export const authRoutes =
       request: FastifyRequest,
       check: () => Promise<Identity | 'busy' | null>,
     ): Promise<Identity> => {
-      const caller = await callerOf(request);
-      const wait = attempts.waitFor(caller, now());
-      if (wait > 0) throw new AppError('too_many_attempts', undefined, { retry_after: wait });
-      // Counted before it is checked, for many may come at once.
-      const take = attempts.begin(caller, now());
-      const identity = await check();
-      if (identity === 'busy') take.takeBack();
-      if (identity === 'busy') throw new AppError('too_many_attempts', undefined, { retry_after: 1 });
+      const identity = await tryUnder(attempts, await callerOf(request), now, check);
       if (identity === null) throw new AppError('bad_credentials');
-      take.takeBack();
       return identity;
     };
 

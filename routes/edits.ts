@@ -6,12 +6,11 @@ import type { Intake } from '../server/limits/intake.ts';
 import type { Compaction } from '../server/sessions/compaction.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Fork } from '../server/sessions/fork.ts';
-import { assertRoom } from './events.ts';
 import {
   Accepted,
   AnswerOfRun,
   createRunAnswer,
-  formOf,
+  formWithRoom,
   type RunAnswerParts,
   RunHeaders,
   requestIdOf,
@@ -112,9 +111,7 @@ export const editRoutes =
       async (request, reply) => {
         const requestId = requestIdOf(request.headers['idempotency-key'], request.body.request_id);
         const sessionId = request.params.id;
-        const form = formOf(request);
-        // Behind the acceptance nobody could be refused any more.
-        if (form !== 'receipt') assertRoom(request, parts.standing);
+        const form = formWithRoom(request, parts.standing);
         await intake.prompt({ key: request.identity!.share, sessionId, requestId });
         const admission = await edits.retry(sessionId, requestId, 'owner');
         return answer(await parts.prompts.receipt(admission), form, reply);

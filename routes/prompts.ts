@@ -9,12 +9,11 @@ import type { Reply as Answer, Requests } from '../server/live/requests.ts';
 import { toAdmissionView } from '../server/sessions/admission-view.ts';
 import type { Edits } from '../server/sessions/edits.ts';
 import type { Sessions } from '../server/sessions/sessions.ts';
-import { assertRoom } from './events.ts';
 import {
   Accepted,
   AnswerOfRun,
   createRunAnswer,
-  formOf,
+  formWithRoom,
   type RunAnswerParts,
   RunHeaders,
   requestIdOf,
@@ -73,9 +72,7 @@ export const promptRoutes =
         }
         const sessionId = request.params.id;
         const requestId = requestIdOf(request.headers['idempotency-key'], request_id);
-        const form = formOf(request);
-        // Behind the acceptance nobody could be refused any more.
-        if (form !== 'receipt') assertRoom(request, parts.standing);
+        const form = formWithRoom(request, parts.standing);
         await intake.prompt({ key: request.identity!.share, sessionId, requestId });
         const submission = { sessionId, text, attachments, requestId, principalId: 'owner' };
         const admission = replaces

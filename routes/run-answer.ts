@@ -1,11 +1,12 @@
 /** The answer to whoever had a prompt accepted, in three forms: a receipt, the events of its run, or its end (HT7). */
-import type { FastifyBaseLogger, FastifyReply } from 'fastify';
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import type { Standing } from '../server/auth/standing.ts';
 import { AppError } from '../server/errors.ts';
 import type { Attach } from '../server/live/attach.ts';
 import type { AdmissionView } from '../server/sessions/admission-view.ts';
 import type { Prompts } from '../server/sessions/prompts.ts';
-import { endOnError, openSubscriber, type StreamParts } from './events.ts';
+import { assertRoom, endOnError, openSubscriber, type StreamParts } from './events.ts';
 import { Admission, EventStream, Message, Nullable, RequestKey } from './schemas.ts';
 
 export interface RunAnswerParts extends StreamParts {
@@ -33,7 +34,19 @@ export const AnswerOfRun = {
   content: { 'application/json': { schema: Ended }, ...EventStream.content },
 };
 
-export function formOf(request: { query: { wait: '0' | '1' }; headers: { accept?: string | undefined } }): RunForm {
+interface FormRequest {
+  query: { wait: '0' | '1' };
+  headers: { accept?: string | undefined };
+}
+
+/** @throws AppError too_many_streams: behind the acceptance nobody could be refused any more */
+export function formWithRoom(request: FormRequest & Pick<FastifyRequest, 'identity'>, standing: Standing): RunForm {
+  const form = formOf(request);
+  if (form !== 'receipt') assertRoom(request, standing);
+  return form;
+}
+
+function formOf(request: FormRequest): RunForm {
   if (request.query.wait === '1') return 'end';
   return request.headers.accept?.includes('text/event-stream') ? 'events' : 'receipt';
 }

@@ -21,6 +21,10 @@ export function wellFormedJson<T>(value: T): T {
   return value;
 }
 
+/** Whether a JSON value is an object, and no list. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** Whether a JSON value is nested deeper than so many levels: what works its way down by itself would run out of stack. */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];

@@ -4,7 +4,7 @@
  * tool alone. The server checks what it is given by itself.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { isDeeperThan } from '../core/text.ts';
+import { isDeeperThan, isRecord } from '../core/text.ts';
 
 export type SafeSchema = { ok: true; schema: Record<string, unknown> } | { ok: false; reason: string };
 
@@ -112,4 +112,3 @@ function leadsSomewhere(reference: string, root: Record<string, unknown>): boole
 }
 
 const isOpen = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
-const isRecord = (value: unknown): value is Record<string, unknown> => isOpen(value) && !Array.isArray(value);

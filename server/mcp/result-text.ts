@@ -2,7 +2,7 @@
  * What a call of an MCP tool gave, as text that a model reads. Pure, and takes whatever a server may send. Bounded, and what
  * is cut or cannot be shown is said. Source: the Model Context Protocol, `CallToolResult`, revision 2025-11-25.
  */
-import { isDeeperThan, wellFormed } from '../core/text.ts';
+import { isDeeperThan, isRecord, wellFormed } from '../core/text.ts';
 import { failed, type ToolResult } from '../workspace/tool.ts';
 
 /** Most characters of a result: it stays in the conversation, and goes to the model with every further step. */
@@ -59,6 +59,3 @@ function brief(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'unknown');
   return text.length > MAX_BRIEF ? `${text.slice(0, MAX_BRIEF)}…` : text;
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

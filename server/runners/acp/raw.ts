@@ -2,12 +2,11 @@
  * Reading JSON that an agent wrote and nobody checked: every reader takes anything and gives something of the wanted shape.
  * What is kept of it is bounded, and can be stored and sent (no lone surrogates, no NUL).
  */
-import { wellFormed } from '../../core/text.ts';
+import { isRecord, wellFormed } from '../../core/text.ts';
 
 export type Raw = Record<string, unknown>;
 
-export const recordOf = (value: unknown): Raw =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Raw) : {};
+export const recordOf = (value: unknown): Raw => (isRecord(value) ? value : {});
 
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
