@@ -12,7 +12,7 @@ declare module 'fastify' {
     relieves?: boolean;
   }
   interface FastifyRequest {
-    /** It is no longer work, but something that waits. Harmless when said twice. */
+    /** It is no longer work, but a stream. Harmless when said twice. */
     leaveLoad(): void;
   }
 }

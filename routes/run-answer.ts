@@ -98,8 +98,8 @@ export function createRunAnswer({ prompts, attach, ...parts }: RunAnswerParts, l
   }
 
   return async (admission: AdmissionView, form: RunForm, reply: FastifyReply): Promise<FastifyReply> => {
-    // Whoever waits is no work; how many may is said by their share of streams.
-    if (form !== 'receipt') reply.request.leaveLoad();
+    // A stream is no work; how many may be open is said by their share.
+    if (form === 'events') reply.request.leaveLoad();
     if (form !== 'receipt') await prompts.assertFollowable(admission);
     if (form === 'end') return waitForEnd(admission, reply);
     if (form === 'receipt') return reply.code(202).send(accepted(admission));

@@ -286,7 +286,7 @@ it('[SE6] whoever may everything must still be who they were when a slow body ha
   expect((await server.call('GET', '/api/auth/tokens', undefined, cookie)).json.tokens).toEqual([]);
 });
 
-it('[SE8] answers that are waited for count as streams, end with their credential, and are no work of the server', async () => {
+it('[SE8] answers that are waited for count as streams, and end with their credential', async () => {
   const scripted = createScriptedRunner();
   const { server, owner } = await withPassword({
     config: 'limits: {streams: 2}',
