@@ -2,14 +2,14 @@
 // other, for each of them is a large program.
 
 import { defineConfig } from 'vitest/config';
-import short from './vitest.config.ts';
+import { file, run } from './vitest.config.ts';
 
 export default defineConfig({
   test: {
-    ...short.test,
+    ...run,
+    ...file,
     include: ['test/agents/**/*.test.ts'],
-    exclude: [],
-    globalSetup: ['test/support/compile-children.ts', 'test/agents/install.ts'],
+    globalSetup: [...run.globalSetup, 'test/agents/install.ts'],
     maxWorkers: 1,
     testTimeout: 200_000,
     hookTimeout: 90_000,

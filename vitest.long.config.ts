@@ -3,18 +3,15 @@
 // own, `npm run test:soak`.
 
 import { configDefaults, defineConfig } from 'vitest/config';
-import short from './vitest.config.ts';
+import { file, run } from './vitest.config.ts';
 
 const MEASURE = ['readers', 'attacks', 'foreign-large'].map((name) => `test/long/${name}.test.ts`);
 const SOAK = 'test/long/soak.test.ts';
-const { reporters, outputFile, globalSetup, ...each } = short.test ?? {};
-const long = { ...each, testTimeout: 600_000, hookTimeout: 60_000 };
+const long = { ...file, testTimeout: 600_000 };
 
 export default defineConfig({
   test: {
-    ...(reporters ? { reporters } : {}),
-    ...(outputFile ? { outputFile } : {}),
-    ...(globalSetup ? { globalSetup } : {}),
+    ...run,
     projects: [
       {
         test: {
@@ -22,11 +19,12 @@ export default defineConfig({
           name: 'beside',
           include: ['test/long/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...MEASURE, SOAK],
-          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...long, name: 'alone', include: MEASURE, exclude: [], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        test: { ...long, name: 'alone', include: MEASURE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 });

@@ -2,14 +2,8 @@
 // TURNKEEP_SOAK_MINUTES says.
 
 import { defineConfig } from 'vitest/config';
-import short from './vitest.config.ts';
+import { file, run } from './vitest.config.ts';
 
 export default defineConfig({
-  test: {
-    ...short.test,
-    include: ['test/long/soak.test.ts'],
-    exclude: [],
-    maxWorkers: 1,
-    hookTimeout: 60_000,
-  },
+  test: { ...run, ...file, include: ['test/long/soak.test.ts'], maxWorkers: 1 },
 });

@@ -378,16 +378,21 @@ function announce(before, now) {
 
 let drawn = state();
 let unavailableTimer = null;
-/** Whether the connection was lost and is not back yet. */
+/** Whether the connection may have been lost and is not back yet. Opening another conversation is no loss. */
 let wasDown = false;
+// Another network may cost an answer without a failure that is seen here.
+for (const name of ['online', 'offline']) {
+  window.addEventListener(name, () => {
+    wasDown = true;
+  });
+}
 
 function followConnection({ kind: before }, { kind }) {
-  if (kind === 'reconnecting' || kind === 'offline') wasDown = true;
-  if (kind !== 'live' || before === 'live') return;
-  // Whatever made the connection anew (another network, a rest) may have cost an answer.
-  composer.reconnected();
-  if (wasDown) void loadModels();
+  if (kind === 'reconnecting' || kind === 'offline' || kind === 'resting') wasDown = true;
+  if (kind !== 'live' || before === 'live' || !wasDown) return;
   wasDown = false;
+  composer.reconnected();
+  void loadModels();
 }
 
 settings.subscribe(() => draw());
