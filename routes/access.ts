@@ -67,9 +67,9 @@ function readCookie(header: string | undefined, name: string): string | null {
 }
 
 /**
- * The cookie of a login. Over https its name binds it to this host and to https, which needs the path `/`; the base path is
- * in the name instead, so that two servers under one host do not take each other's.
- * Source: RFC 6265bis, section 4.1.3.2.
+ * The cookie of a login. Over https its name binds it to this host and to https, which needs the path `/`. A browser tells
+ * cookies apart neither by port nor, then, by path: both are in the name, so that two servers on one host do not take each
+ * other's. Source: RFC 6265bis, sections 4.1.3.2 and 8.5.
  */
 export interface LoginCookies {
   read(request: FastifyRequest): string | null;
@@ -78,8 +78,9 @@ export interface LoginCookies {
 }
 
 export function createLoginCookies(basePath: string): LoginCookies {
-  const name = `turnkeep_login${basePath.replaceAll('/', '_')}`;
-  const nameFor = (request: FastifyRequest): string => (request.protocol === 'https' ? `__Host-${name}` : name);
+  const below = basePath.replaceAll('/', '_');
+  const nameFor = ({ protocol, port }: FastifyRequest): string =>
+    `${protocol === 'https' ? '__Host-' : ''}turnkeep_login${port === null ? '' : `_${port}`}${below}`;
   return {
     read: (request) => readCookie(request.headers.cookie, nameFor(request)),
     write(request, value, maxAge) {
@@ -160,13 +161,13 @@ export function registerAccess(
     if (!anyHost && !acceptsHost(request.headers.host)) {
       throw new AppError(
         'forbidden_host',
-        'The Host of this request is not one of this server. If it is yours, add it to server.allowed_hosts in config.yaml.',
+        'The Host of this request is not one of this server. If it is yours, set server.public_url to the address that people open, or add the name to server.allowed_hosts, in config.yaml.',
       );
     }
     if ((stream || !SAFE.has(request.method)) && !acceptsOrigin(request)) {
       throw new AppError(
         'forbidden_origin',
-        'A page of another origin may not do this. If it is yours, add it to server.allowed_origins in config.yaml.',
+        'A page of another origin may not do this. If it is the one of this server, set server.public_url to the address that people open; if it is another one of yours, add it to server.allowed_origins, in config.yaml.',
       );
     }
     if (open) return;

@@ -113,13 +113,15 @@ it('[SE2][SE6] a login gives a cookie that a script and another site never see, 
     (await server.call('GET', '/api/auth/status', undefined, headers)).json;
   expect(await status()).toEqual({ auth_required: true, logged_in: false, ...nobody });
   const { pair, attributes } = await login(server);
-  expect(pair).toMatch(/^turnkeep_login=[\w-]{43}$/);
+  expect(pair).toMatch(/^turnkeep_login_\d+=[\w-]{43}$/);
   expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Strict']);
   expect(await statusOf(server, { cookie: pair })).toBe(200);
   expect(await statusOf(server, { cookie: `a=b; ${pair}; c=d` })).toBe(200);
   expect(await status({ cookie: pair })).toMatchObject({ auth_required: true, logged_in: true, scope: 'admin' });
   const logout = await server.call('POST', '/api/auth/logout', undefined, { cookie: pair });
-  expect(logout.headers.get('set-cookie')).toMatch(/^turnkeep_login=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/);
+  expect(logout.headers.get('set-cookie')).toMatch(
+    /^turnkeep_login_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/,
+  );
   // Whoever has kept a copy of the cookie has nothing.
   expect(await statusOf(server, { cookie: pair })).toBe(401);
   for (const body of [{ token: 'wrong' }, { token: '' }, { password: TOKEN }]) {
@@ -156,13 +158,23 @@ it('[SE2][SE6] a cookie that was changed, is old or was got with another token i
 
 it('[SE6] a login with TURNKEEP_TOKEN outlives a restart, and ends when the token is another one', async () => {
   const first = await startTestServer({ env: { TURNKEEP_TOKEN: TOKEN } });
-  const { pair } = await login(first);
+  const value = (await login(first)).pair.split('=')[1];
+  const cookieFor = ({ url }: { url: string }) => ({ cookie: `turnkeep_login_${new URL(url).port}=${value}` });
   await first.close();
   const again = await startTestServer({ home: first.home, env: { TURNKEEP_TOKEN: TOKEN } });
-  expect(await statusOf(again, { cookie: pair })).toBe(200);
+  expect(await statusOf(again, cookieFor(again))).toBe(200);
   await again.close();
   const changed = await startTestServer({ home: first.home, env: { TURNKEEP_TOKEN: 'another-token' } });
-  expect(await statusOf(changed, { cookie: pair })).toBe(401);
+  expect(await statusOf(changed, cookieFor(changed))).toBe(401);
+});
+
+it("[SE2] two servers on one host, which a browser sends the same cookies, do not take each other's", async () => {
+  const [one, other] = [await guarded(), await guarded()];
+  const cookie = `${(await login(one.server)).pair}; ${(await login(other.server)).pair}`;
+  for (const { server } of [one, other]) expect(await statusOf(server, { cookie })).toBe(200);
+  const logout = await one.server.call('POST', '/api/auth/logout', undefined, { cookie });
+  expect(cookie).toContain(logout.headers.get('set-cookie')!.split('=')[0]);
+  expect([await statusOf(one.server, { cookie }), await statusOf(other.server, { cookie })]).toEqual([401, 200]);
 });
 
 it('[SE2] behind a trusted proxy that speaks TLS the cookie is Secure', async () => {
@@ -170,7 +182,7 @@ it('[SE2] behind a trusted proxy that speaks TLS the cookie is Secure', async ()
   const { server: trusting } = await guarded('server: {trusted_proxies: [loopback]}');
   const bound = await login(trusting, https);
   // The name makes the browser refuse it from any other host, and without TLS.
-  expect(bound.pair).toMatch(/^__Host-turnkeep_login=/);
+  expect(bound.pair).toMatch(/^__Host-turnkeep_login_\d+=/);
   expect(bound.attributes).toEqual(expect.arrayContaining(['Secure', 'Path=/']));
   expect(await statusOf(trusting, { ...https, cookie: bound.pair })).toBe(200);
   expect(await statusOf(trusting, { cookie: bound.pair })).toBe(401);

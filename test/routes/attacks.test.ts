@@ -51,7 +51,14 @@ it('[SE2] a token anywhere but in its header is none, on every route', async () 
   const wrong: [what: string, query: string, headers: Record<string, string>, body: string][] = [
     ['in the query', `?token=${TOKEN}`, {}, ''],
     ['in the query, as OAuth has it', `?access_token=${TOKEN}&authorization=Bearer%20${TOKEN}`, {}, ''],
-    ['in a cookie', '', { cookie: `turnkeep_login=${TOKEN}; token=${TOKEN}; authorization=Bearer ${TOKEN}` }, ''],
+    [
+      'in a cookie',
+      '',
+      {
+        cookie: `turnkeep_login_${new URL(server.url).port}=${TOKEN}; token=${TOKEN}; authorization=Bearer ${TOKEN}`,
+      },
+      '',
+    ],
     ['as Basic', '', { authorization: `Basic ${Buffer.from(`owner:${TOKEN}`).toString('base64')}` }, ''],
     [
       'in other headers',
