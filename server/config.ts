@@ -220,6 +220,9 @@ export function resolveHome(flags: Pick<ConfigFlags, 'home'>, env: NodeJS.Proces
   return path.resolve(flags.home ?? (env.TURNKEEP_HOME || path.join(env.HOME || os.homedir(), '.turnkeep')));
 }
 
+/** Fills in the defaults, and stops at the first thing that is wrong. */
+const isConfig = new Ajv({ useDefaults: true, strict: false }).compile<FileConfig>(ConfigFile);
+
 /**
  * Reads the configuration of a home.
  * @param env the environment of the process; `<home>/.env` fills what it lacks
@@ -237,8 +240,6 @@ export function loadConfig(flags: ConfigFlags, env: NodeJS.ProcessEnv): Config {
     if (flags.basePath !== undefined) server.base_path = flags.basePath;
   }
   const otherMode = toOurApprovals(raw.approvals);
-  // Fills in the defaults, and stops at the first thing that is wrong.
-  const isConfig = new Ajv({ useDefaults: true, strict: false }).compile<FileConfig>(ConfigFile);
   if (!isConfig(raw)) throw new ConfigError(describe(isConfig.errors![0]!, raw));
   const file: FileConfig = raw;
   const token = variables.TURNKEEP_TOKEN || null;
