@@ -24,6 +24,15 @@ export class RpcFailure extends Error {
   }
 }
 
+/** The upgrade was answered with a status instead. */
+export class UpgradeRefused extends Error {
+  readonly status: number;
+  constructor(status: number) {
+    super(`refused: ${status}`);
+    this.status = status;
+  }
+}
+
 export interface GatewayClient {
   readonly name: string;
   /** All frames so far. */
@@ -87,7 +96,7 @@ export async function connectGateway(
   await new Promise<void>((resolve, reject) => {
     socket.once('open', () => resolve());
     socket.once('error', reject);
-    socket.once('unexpected-response', (_request, response) => reject(new Error(`refused: ${response.statusCode}`)));
+    socket.once('unexpected-response', (_request, response) => reject(new UpgradeRefused(response.statusCode ?? 0)));
   });
   socket.on('error', () => {});
 

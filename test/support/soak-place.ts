@@ -6,6 +6,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ChildServer, startChildServer } from './child-server.ts';
+import { RpcFailure, UpgradeRefused } from './gateway.ts';
 import { openSse, type SseEvent, type SseReader } from './sse.ts';
 import type { Answer } from './test-server.ts';
 import { descriptorsOf } from './visits.ts';
@@ -14,14 +15,16 @@ export interface Place {
   readonly home: string;
   /** How often it was killed. */
   readonly kills: number;
-  /** Answers that asked for patience, and were asked again. */
+  /** What asked for patience, and was done again, by its code. */
   readonly patience: Record<string, number>;
   /** Kills it with -9 and starts it again. */
   restart(): Promise<void>;
-  /** Does something with the server that runs; from the beginning again when it was killed meanwhile. */
+  /** Does something with the server that runs; from the beginning again when it was killed meanwhile, or asked for patience. */
   during<T>(work: (server: ChildServer, isKilled: () => boolean) => Promise<T>): Promise<T>;
   /** Asks until there is an answer that is no request for patience. */
   ask(method: string, address: string, body?: unknown): Promise<Answer>;
+  /** The same for a request that is sent in another way. */
+  answer(work: (server: ChildServer) => Promise<Answer>): Promise<Answer>;
   measure(): Promise<Measured>;
 }
 
@@ -30,6 +33,16 @@ export interface Measured {
   memory: number;
   descriptors: number;
   disk: number;
+}
+
+/** The server has too much to do, and said so instead of doing it. */
+export class AskedForPatience extends Error {}
+
+/** The code with which somebody was asked for patience; null for any other failure. */
+function patienceIn(error: unknown): string | null {
+  if (error instanceof AskedForPatience) return error.message;
+  if (error instanceof UpgradeRefused && error.status === 503) return 'upgrade refused';
+  return error instanceof RpcFailure && error.data?.retryable === true ? String(error.data.code) : null;
 }
 
 export async function openPlace(home: string): Promise<Place> {
@@ -59,18 +72,21 @@ export async function openPlace(home: string): Promise<Place> {
         try {
           return await work(server, () => kills !== since);
         } catch (error) {
-          if (kills === since) throw error;
+          if (kills !== since) continue;
+          const code = patienceIn(error);
+          if (code === null) throw error;
+          patience[code] = (patience[code] ?? 0) + 1;
+          await pause(200);
         }
       }
     },
-    async ask(method, address, body) {
-      for (;;) {
-        const answer = await place.during((now) => now.call(method, address, body));
-        if (answer.headers.get('retry-after') === null) return answer;
-        patience[answer.json.code] = (patience[answer.json.code] ?? 0) + 1;
-        await pause(200);
-      }
-    },
+    ask: (method, address, body) => place.answer((now) => now.call(method, address, body)),
+    answer: (work) =>
+      place.during(async (now) => {
+        const answer = await work(now);
+        if (answer.headers.get('retry-after') !== null) throw new AskedForPatience(answer.json.code);
+        return answer;
+      }),
     measure: () =>
       place.during(async ({ process: { pid } }) => ({
         memory: Number(/VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024,

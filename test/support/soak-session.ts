@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Message } from '../../server/core/terms.ts';
 import type { FakeProvider } from './fake-provider.ts';
 import { connectGateway } from './gateway.ts';
-import { type Follower, follow, type Place, pause } from './soak-place.ts';
+import { AskedForPatience, type Follower, follow, type Place, pause } from './soak-place.ts';
 import { openSse, type SseEvent } from './sse.ts';
 import { until } from './until.ts';
 import { upload } from './uploads.ts';
@@ -58,7 +58,7 @@ async function besides({ place, random, name }: SoakParts, id: string): Promise<
     () => place.ask('GET', `/api/search?q=${name}`),
     () => place.ask('PATCH', `/api/sessions/${id}`, { draft: 'x'.repeat(Math.floor(random() * 5000)) }),
     () => place.ask('POST', `/api/sessions/${id}/interrupt`, {}),
-    () => place.during((server) => upload(server, id, 'a.txt', 'y'.repeat(Math.floor(random() * 50_000)))),
+    () => place.answer((server) => upload(server, id, 'a.txt', 'y'.repeat(Math.floor(random() * 50_000)))),
     () => place.ask('GET', `/api/sessions/${id}/export?format=html`),
     () => place.ask('GET', '/metrics'),
   ];
@@ -76,6 +76,7 @@ async function submitAsStream(place: Place, id: string, text: string): Promise<v
   await place.during(async ({ url }) => {
     const body = { text, request_id: text };
     const stream = await openSse(`${url}/api/sessions/${id}/prompts`, { method: 'POST', body });
+    if (stream.status === 503) throw new AskedForPatience('stream refused');
     expect(stream.status).toBe(200);
     await Promise.race([stream.ended, pause(150)]);
     stream.drop();
