@@ -14,6 +14,7 @@ import type { Catalog } from '../server/runners/catalog.ts';
 import type { Projects } from '../server/sessions/projects.ts';
 import type { Search } from '../server/sessions/search.ts';
 import type { SettingsOfServer } from '../server/sessions/server-settings.ts';
+import type { ListFolder } from '../server/workspace/folder-choice.ts';
 import { type AccessParts, createLoginCookies, registerAccess } from './access.ts';
 import { attachmentRoutes } from './attachments.ts';
 import { authRoutes } from './auth.ts';
@@ -24,6 +25,7 @@ import { type EditRoutesParts, editRoutes } from './edits.ts';
 import { eventRoutes } from './events.ts';
 import { type ExportRoutesParts, exportRoutes } from './exports.ts';
 import { handleClientError, handleError } from './failures.ts';
+import { folderRoutes } from './folders.ts';
 import { type ForeignGuardParts, guardForeignSessions } from './foreign.ts';
 import { type GatewayParts, gatewayRoutes, registerGateway } from './gateway/gateway.ts';
 import { type HealthParts, healthRoutes } from './health.ts';
@@ -59,6 +61,7 @@ export interface ServerParts
   search: Search;
   projects: Projects;
   catalog: Pick<Catalog, 'list'>;
+  folders: ListFolder;
   mcp: Pick<McpServers, 'view'>;
   settings: Pick<SettingsOfServer, 'view' | 'change'>;
   gateway: Omit<
@@ -178,6 +181,7 @@ export async function createServer(parts: ServerParts): Promise<FastifyInstance>
       await api.register(searchRoutes(parts.search));
       await api.register(projectRoutes(parts.projects));
       await api.register(modelRoutes(parts.catalog));
+      await api.register(folderRoutes(parts.folders));
       await api.register(settingsRoutes(parts.settings));
       await api.register(mcpRoutes(parts.mcp));
       await api.register(docsRoutes);

@@ -102,9 +102,10 @@ import { createTitles } from './sessions/titles.ts';
 import { createTranscripts } from './sessions/transcripts.ts';
 import { withTimeLimit } from './time-limit.ts';
 import { createCommands, findShell } from './workspace/commands.ts';
+import { assertWorkspace, createFolderChoice } from './workspace/folder-choice.ts';
 import { createPrograms, type ProgramsParts } from './workspace/programs.ts';
 import { createWorkspaceTools } from './workspace/tools.ts';
-import { checkWorkspace, createWorkspaces } from './workspace/workspace.ts';
+import { createWorkspaces } from './workspace/workspace.ts';
 
 /** What a test may put in place of the real thing. */
 export interface AppOverrides {
@@ -577,7 +578,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     },
     lock,
     checkModel: whyNoModel,
-    checkWorkspace: async (folder) => WORKSPACE_PROBLEMS[await checkWorkspace(folder)],
+    assertWorkspace,
     now,
     newIdSuffix: hex(3),
     onChange,
@@ -762,6 +763,7 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
       onListChange: () => registry.publishList(null, 'changed'),
     }),
     catalog,
+    folders: createFolderChoice(config.commandEnv.HOME ?? '/'),
     mcp,
     limits: {
       backlogEvents: config.live.backlog_events,
@@ -898,14 +900,6 @@ function eightDigits(first: number): () => string {
     return last.toString(16).padStart(8, '0');
   };
 }
-
-const WORKSPACE_PROBLEMS = {
-  ok: null,
-  missing: 'The workspace does not exist.',
-  not_a_directory: 'The workspace is not a folder.',
-  not_absolute: 'The workspace must be an absolute path.',
-  unreadable: 'The workspace cannot be read by the server.',
-} as const;
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

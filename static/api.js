@@ -5,12 +5,14 @@ const PATIENCE_MS = 30_000;
 
 /** A request that did not succeed. `kind` is `network` (no answer: it may or may not have arrived) or `refused`. */
 export class RequestFailed extends Error {
-  constructor(kind, message, { status = 0, code = '', retryAfter = null } = {}) {
+  constructor(kind, message, { status = 0, code = '', reason = '', retryAfter = null } = {}) {
     super(message);
     this.name = 'RequestFailed';
     this.kind = kind;
     this.status = status;
     this.code = code;
+    /** More about some codes: a word of theirs. */
+    this.reason = reason;
     /** Seconds, when the server named them. */
     this.retryAfter = retryAfter;
   }
@@ -24,6 +26,7 @@ export async function refusalOf(response) {
   return new RequestFailed('refused', sentence, {
     status: response.status,
     code: body?.code ?? '',
+    reason: body?.reason ?? '',
     retryAfter: seconds > 0 ? seconds : null,
   });
 }

@@ -57,7 +57,7 @@ const stream = createStream({
     const at = id?.indexOf('@') ?? -1;
     dispatch({ type: 'event', event, cursor: at < 0 ? null : id.slice(at + 1) });
     if (event.type !== 'sessions.changed') return;
-    notifications.changed(event.payload);
+    void notifications.changed(event.payload);
     if (event.payload.reason === 'settings') serverSettingsChanged();
     if (event.payload.server) connection.met(event.payload.server);
   },
@@ -100,6 +100,8 @@ function focusMessage() {
 }
 
 function startNew() {
+  // What is made now is to be seen in the list.
+  sessionList.clearSearch();
   location.hash = '#/';
   route();
   focusMessage();
@@ -349,6 +351,7 @@ function draw() {
   choices.render(now);
   welcome.render(now.models, choices.modelOf(now));
   notifications.listed(now.list.sessions);
+  notifications.opened(now.open?.sessionId ?? null);
   usage.render(now.open);
   conversation.render(now.open, isHeard(now.connection));
   composer.render(now.open);

@@ -15,13 +15,14 @@ export function createCard(kind, key, opened, summary, fill) {
     filled = true;
     fill(body);
   };
-  card.addEventListener('toggle', () => {
+  card.open = opened.has(key);
+  show();
+  // Whoever opened it. Its `toggle` event comes later: until then an open card would be empty, and one that is made anew closed.
+  new MutationObserver(() => {
     if (card.open) opened.add(key);
     else opened.delete(key);
     if (!filled) show();
-  });
-  card.open = opened.has(key);
-  show();
+  }).observe(card, { attributeFilter: ['open'] });
   return {
     element: card,
     /** What it shows has changed. */
@@ -79,6 +80,18 @@ export function createTodos() {
       );
     },
   };
+}
+
+/** The plan of a turn that is over, as the agent left it. */
+export function createPlan(key, opened, todos) {
+  const done = todos.filter(({ status }) => status === 'completed').length;
+  const label = h('span.card-name', {}, 'Plan');
+  const count = h('span.card-preview', {}, `${done} of ${todos.length} done`);
+  return createCard('plan', key, opened, [icon('list'), label, count], (body) => {
+    const list = createTodos();
+    list.update(todos);
+    body.replaceChildren(list.element);
+  }).element;
 }
 
 /** Whether a row is the marker of a turn that died. */

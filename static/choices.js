@@ -2,7 +2,7 @@
  * Which model and folder a conversation has: the pickers in the bar of the message box, and what is chosen for a
  * conversation that does not exist yet.
  */
-import { createRecentFolders, folderGroups, folderName } from './folder-choice.js';
+import { createPlaces, createRecentFolders, folderGroups, folderName, folderNote } from './folder-choice.js';
 import { meantModel, modelGroups, modelName } from './model-choice.js';
 import { createPicker } from './picker.js';
 
@@ -12,6 +12,7 @@ import { createPicker } from './picker.js';
  */
 export function createChoices({ api, store, actions }) {
   const recent = createRecentFolders();
+  const places = createPlaces({ api, onChange: () => folder.refresh() });
   /** For a conversation that does not exist yet; `undefined` where nothing was chosen. */
   const chosen = { model: undefined, workspace: undefined };
 
@@ -48,14 +49,27 @@ export function createChoices({ api, store, actions }) {
     name: 'folder',
     symbol: 'folder',
     label: 'Folder that the agent works in',
-    placeholder: 'Type the path of a folder on the server',
-    groups: (query) => folderGroups(folderOf(store.get()), recent.all(store.get().list.sessions), query),
-    async onPick({ path }) {
-      const refused = await choose('workspace', path);
-      if (!refused && path !== null) recent.used(path);
-      return refused;
-    },
+    placeholder: 'Search, or type the path of a folder',
+    groups: (query) => folderGroups(folders(), query),
+    note: (query, isEmpty) => folderNote(folders(), query, isEmpty),
+    onPick: ({ path }) => chooseFolder(path),
+    onOpen: places.forget,
   });
+
+  const folders = () => ({
+    chosen: folderOf(store.get()),
+    recent: recent.all(store.get().list.sessions),
+    places,
+  });
+
+  /** @returns null, or a sentence when it was refused: one that is gone is not found out by sending */
+  async function chooseFolder(path) {
+    const { failure } = path === null ? {} : await places.look(path);
+    if (failure) return failure.message;
+    const refused = await choose('workspace', path);
+    if (!refused && path !== null) recent.used(path);
+    return refused;
+  }
 
   let shown = null;
   function render(state) {

@@ -28,19 +28,27 @@ export function commandIn(text) {
 }
 
 /**
+ * The text as the agent gets it: the space that sent a command of the page to the agent is not for the agent, which may
+ * have a command of the same name.
+ */
+export const forAgent = (text) => (commandIn(text.trimStart()) ? text.trimStart() : text);
+
+/**
  * What a text that is being typed may become: options with the text to put in its place, `whole` when nothing may
- * follow it.
+ * follow it. A whole name of a command can be sent to the agent as well.
  * @param models ids and labels of models, for `/model`
  */
 export function completions(text, models = []) {
   const command = /^\/([a-z]*)$/.exec(text);
   if (command) {
-    return COMMANDS.filter(({ name }) => name.startsWith(command[1])).map(({ name, takes, gives }) => ({
+    const ours = COMMANDS.filter(({ name }) => name.startsWith(command[1])).map(({ name, takes, gives }) => ({
       label: `/${name}${takes ? ` ${takes}` : ''}`,
       detail: gives,
       text: takes ? `/${name} ` : `/${name}`,
       whole: !takes,
     }));
+    const theirs = { label: text, detail: 'Send this to the agent instead', text: ` ${text}`, whole: true };
+    return commandIn(text) ? [...ours, theirs] : ours;
   }
   const argument = /^\/([a-z]+) (\S*)$/.exec(text);
   if (!argument) return [];

@@ -22,7 +22,8 @@ export function createCompletion({ area, models, put }) {
   function pick(option) {
     picked = option;
     put(option.text);
-    typed();
+    if (option.whole) close();
+    else typed();
   }
 
   function close() {
@@ -34,9 +35,8 @@ export function createCompletion({ area, models, put }) {
     const atEnd = area.selectionStart === area.value.length;
     const found = atEnd ? completions(area.value, models()) : [];
     // What is complete already has nothing to be completed to.
-    const more = found.filter((option) => !(option.whole && option.text === area.value));
-    if (more.length === 0) return close();
-    options.show([{ options: more }]);
+    if (found.every((option) => option.whole && option.text === area.value)) return close();
+    options.show([{ options: found }]);
     element.hidden = false;
   }
 

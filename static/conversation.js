@@ -119,10 +119,10 @@ export function createConversation({ root, scroll, actions, welcome }) {
       const files = item.attachments.length ? actions.attached(open.sessionId, item.attachments) : null;
       return { node: promptView(item.text, null, files), parts: [] };
     }
-    const { row, results } = item;
+    const { row, results, plan } = item;
     const hasMarker = context.marked.has(row.run_id);
     const reasoningIndex = countReasoning(context.reasoning, row);
-    const parts = [row, ...results, hasMarker];
+    const parts = [row, ...results, hasMarker, plan];
     if (known?.parts?.length === parts.length && known.parts.every((part, at) => part === parts[at])) return known;
     const files = row.attachments?.length ? actions.attached(open.sessionId, row.attachments) : null;
     const prompt = context.prompts.get(row.run_id);

@@ -3,7 +3,8 @@ import { shownRows } from './past-store.js';
 
 /**
  * The conversation as a list of things to show, each once, oldest first:
- * `{key, kind: 'row', row, results}` (a stored row; results are the tool rows that its calls led to),
+ * `{key, kind: 'row', row, results, plan}` (a stored row; results are the tool rows that its calls led to, plan what the
+ * agent meant to do, on the last row of its turn that says so),
  * `{key, kind: 'prompt', text, attachments}` and `{key, kind: 'live', run, requests}`. Away from the end there are rows only.
  */
 export function displayItems(open) {
@@ -11,9 +12,11 @@ export function displayItems(open) {
   const live = new Map(hasNewer ? [] : open.runs.map((run) => [run.id, run]));
   const results = new Map();
   const lastOf = new Map();
+  const planOf = new Map();
   for (const row of rows) {
     if (row.role === 'tool' && row.tool_call_id) results.set(`${row.run_id}/${row.tool_call_id}`, row);
     if (row.run_id) lastOf.set(row.run_id, row);
+    if (row.todos) planOf.set(row.run_id, row);
   }
   const shown = new Set();
   const items = [];
@@ -26,7 +29,8 @@ export function displayItems(open) {
       own.push(results.get(key) ?? null);
     }
     if (row.role === 'tool' && shown.has(`${row.run_id}/${row.tool_call_id}`)) continue;
-    items.push({ key: row.id, kind: 'row', row, results: own });
+    const plan = planOf.get(row.run_id) === row && row.todos.length > 0 ? row.todos : null;
+    items.push({ key: row.id, kind: 'row', row, results: own, plan });
     const run = row.run_id && lastOf.get(row.run_id) === row ? live.get(row.run_id) : undefined;
     if (run) {
       items.push(liveItem(open, run));

@@ -8,6 +8,8 @@ import { newRequestId } from './api.js';
 import { tabStorage } from './storage.js';
 
 const SAVE_AFTER_MS = 800;
+/** Texts that were saved here lately: of these the server may still tell although it has another one by now. */
+const MOST_ECHOES = 8;
 /** The box of a conversation that does not exist yet. */
 export const NEW = 'new';
 
@@ -25,8 +27,12 @@ const newBox = (stored) => ({
   tries: stored?.tries ?? {},
   /** What the server has as draft, as far as we know. */
   saved: null,
-  /** Nothing was typed here: the server's draft may be taken over. */
-  fresh: stored === null,
+  /** Whether there is a text here that the server was not given yet. */
+  unsaved: stored?.unsaved ?? stored !== null,
+  /** Nothing that is here was typed here, or the server had all of it: its draft may stand in place of it. */
+  fresh: stored === null || (stored.unsaved === false && Object.keys(stored.tries).length === 0),
+  /** What was saved from here, the newest first. */
+  echoes: [],
 });
 
 /** @param saveDraft stores a session's draft on the server */
@@ -45,12 +51,12 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
   };
 
   const keep = (id) => {
-    const { text, tries, files } = boxes.get(id);
+    const { text, tries, files, unsaved } = boxes.get(id);
     // Bytes do not outlive the page; what is uploaded does.
     const uploaded = files.filter((file) => file.id !== null).map(({ id, name, size }) => ({ id, name, size }));
     try {
-      if (text === '' && uploaded.length === 0) storage.removeItem(keyOf(id));
-      else storage.setItem(keyOf(id), JSON.stringify({ text, tries, files: uploaded }));
+      if (text === '' && uploaded.length === 0 && !unsaved) storage.removeItem(keyOf(id));
+      else storage.setItem(keyOf(id), JSON.stringify({ text, tries, files: uploaded, unsaved }));
     } catch {
       // A full or forbidden storage costs only the protection against a reload.
     }
@@ -67,8 +73,13 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
     const { text } = box;
     try {
       if (text !== box.saved) {
+        box.echoes = [text, ...box.echoes].slice(0, MOST_ECHOES);
         await saveDraft(id, text);
         box.saved = text;
+      }
+      if (text === box.text) {
+        box.unsaved = false;
+        keep(id);
       }
     } catch {
       // The text is safe in the box; the next change tries again, or the next connection.
@@ -111,7 +122,7 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
 
     /** The person typed. */
     typed(id, text) {
-      Object.assign(box(id), { text, fresh: false });
+      Object.assign(box(id), { text, fresh: false, unsaved: id !== NEW });
       keep(id);
       later(id);
     },
@@ -122,12 +133,22 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       keep(id);
     },
 
-    /** The server's draft of a session, when it is first known. Returns whether the text of the box changed. */
+    /**
+     * The draft of a session as the server has it now. It comes into the box where nothing was typed; what was typed
+     * while the server could not be reached goes there. Returns whether the text of the box changed.
+     */
     offered(id, draft) {
       const one = box(id);
-      if (one.saved === null) one.saved = draft;
-      if (!one.fresh || one.text !== '' || draft === '') return false;
-      Object.assign(one, { text: draft, fresh: false });
+      const isFirst = one.saved === null;
+      if (one.sending || saving.has(id) || draft === one.saved) return false;
+      if (one.echoes.includes(draft) && !(one.fresh && draft === '')) return false;
+      one.saved = draft;
+      if (one.unsaved) {
+        if (isFirst) later(id, 0);
+        return false;
+      }
+      if (draft === one.text || !(one.fresh || one.text === '')) return false;
+      Object.assign(one, { text: draft, fresh: true });
       keep(id);
       return true;
     },
@@ -148,7 +169,7 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
 
     /** The session of a new conversation exists: its box is that session's from now on. */
     moved(sessionId) {
-      boxes.set(sessionId, { ...box(NEW), fresh: false, saved: '' });
+      boxes.set(sessionId, { ...box(NEW), fresh: false, saved: '', unsaved: true });
       boxes.delete(NEW);
       keep(sessionId);
       storage.removeItem(keyOf(NEW));
@@ -159,6 +180,7 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       const one = box(id);
       Object.assign(one, { tries: {}, error: '', unreachable: false });
       if (one.text === text) one.text = '';
+      one.unsaved = id !== NEW;
       one.files = one.files.filter((file) => !files.includes(file.id));
       keep(id);
       later(id, 0);
@@ -168,7 +190,7 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
     reconnected() {
       for (const [id, one] of boxes) {
         if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
-        if (one.saved !== null && one.text !== one.saved) later(id, 0);
+        if (one.unsaved) later(id, 0);
       }
     },
 

@@ -69,7 +69,7 @@ export function createKeyboard({ settings, actions }) {
         h(
           'p.help',
           {},
-          'Any other text goes to the agent, also one that begins with a slash. A space in front sends a command of the page to the agent.',
+          'Any other text goes to the agent, also one that begins with a slash. Where the agent has a command of the same name, as the built-in one has /help, choose “Send this to the agent instead” while you type it, or begin with a space.',
         ),
         h('div.dialog-actions', {}, h('button.primary', { type: 'submit' }, 'Close')),
       ),

@@ -80,15 +80,19 @@ export function createLiveTurn(runId, opened, answer, answers) {
     const ids = new Set(requests.map((request) => request.id));
     for (const [id, card] of cards) {
       if (ids.has(id)) continue;
-      card.remove();
+      card.element.remove();
       cards.delete(id);
       answers.delete(id);
     }
     for (const request of requests) {
-      if (cards.has(request.id)) continue;
+      const known = cards.get(request.id);
+      if (known) {
+        known.update(request);
+        continue;
+      }
       const card = createRequestCard(request, answer, answers);
       cards.set(request.id, card);
-      questions.append(card);
+      questions.append(card.element);
     }
   }
 
@@ -113,7 +117,8 @@ export function createLiveTurn(runId, opened, answer, answers) {
 
 /** What a turn that runs is doing. That this page hears nothing says nothing about the turn. */
 function wordsFor(run, requests, isConnected) {
-  if (!isConnected) return 'Connection interrupted. The turn goes on; what it says appears here when the page is back.';
+  if (!isConnected)
+    return 'Connection interrupted. The turn may go on; what became of it appears here when the page is back.';
   if (requests.length > 0) return 'Waiting for your answer';
   return run.status ?? 'Working…';
 }

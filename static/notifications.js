@@ -2,7 +2,8 @@
  * Notifications of the system: a turn has ended or needs an answer while the page is out of sight. Nothing is asked for
  * without a click, and the question whether to ask is put once.
  *
- * Of several hidden pages one stays connected to hear of it, by a lock; the others rest.
+ * Of several hidden pages one stays connected to hear of it and tells, by a lock; the others rest. A page in sight says by
+ * another lock which conversation is looked at there: of that one nobody is notified.
  */
 import { h } from './dom.js';
 import { titleOf } from './session-lines.js';
@@ -12,12 +13,13 @@ const WORDS = { ended: 'The turn has ended.', request: 'The agent waits for your
 const isPossible = () => 'Notification' in window && window.isSecureContext;
 const isAtWork = ({ status }) => status === 'running' || status === 'queued';
 const isHidden = () => document.visibilityState === 'hidden';
+const lockName = (what) => `turnkeep:${location.pathname}:${what}`;
 
 /**
  * @param root where the question is put
  * @param settings `notifications` is `ask` until the person has decided
  * @param actions `open(sessionId)`, `sessions()` (the list), `wake()` (this page is to listen while it is hidden)
- * @returns `changed(payload)` (of `sessions.changed`), `listed(sessions)`, `turnOn()`, `listensHidden()`
+ * @returns `changed(payload)` (of `sessions.changed`), `listed(sessions)`, `opened(sessionId)` (null for none), `turnOn()`, `listensHidden()`
  */
 export function createNotifications({ root, settings, actions }) {
   /** Conversations that were at work when the page went out of sight. */
@@ -25,6 +27,9 @@ export function createNotifications({ root, settings, actions }) {
   /** Lets the lock go; null while it is not held. */
   let release = null;
   let waiting = null;
+  let openId = null;
+  /** The conversation that is told to be looked at here, and what takes that back. */
+  let looked = { id: null, end() {} };
 
   const isOn = () => isPossible() && settings.get().notifications === 'on' && Notification.permission === 'granted';
 
@@ -55,7 +60,7 @@ export function createNotifications({ root, settings, actions }) {
         release = resolve;
       });
     };
-    navigator.locks.request(`turnkeep:${location.pathname}:listener`, { signal: waiting.signal }, held).catch(() => {});
+    navigator.locks.request(lockName('listener'), { signal: waiting.signal }, held).catch(() => {});
   }
 
   function rest() {
@@ -65,7 +70,26 @@ export function createNotifications({ root, settings, actions }) {
     release = null;
   }
 
+  function tellLooked() {
+    const id = isHidden() || !isOn() ? null : openId;
+    if (id === looked.id || !navigator.locks) return;
+    looked.end();
+    looked = { id, end() {} };
+    if (id === null) return;
+    const over = new Promise((resolve) => {
+      looked.end = resolve;
+    });
+    void navigator.locks.request(lockName(`looks at ${id}`), { mode: 'shared' }, () => over);
+  }
+
+  /** Whether a page of this browser shows a conversation to somebody. */
+  async function isLookedAt(id) {
+    const { held } = await navigator.locks.query();
+    return held.some(({ name }) => name === lockName(`looks at ${id}`));
+  }
+
   document.addEventListener('visibilitychange', () => {
+    tellLooked();
     if (isHidden()) {
       left = actions
         .sessions()
@@ -129,11 +153,16 @@ export function createNotifications({ root, settings, actions }) {
     turnOn,
     listed,
     listensHidden: () => release !== null,
-    changed(payload) {
+    opened(sessionId) {
+      openId = sessionId;
+      tellLooked();
+    },
+    async changed(payload) {
       if (!isHidden() || !payload.session) return;
       const isRequest = payload.session.status === 'waiting' && payload.reason === 'request';
       if (payload.reason !== 'ended' && !isRequest) return;
-      if (isOn()) show(payload, isRequest ? 'request' : 'ended');
+      if (!isOn() || (navigator.locks && (release === null || (await isLookedAt(payload.session_id))))) return;
+      show(payload, isRequest ? 'request' : 'ended');
     },
   };
 }

@@ -52,7 +52,7 @@ export function createOptions({ id, label, field, onPick }) {
       },
       h('span.option-label', { dir: 'auto' }, option.label),
       option.detail ? h('span.option-detail', {}, option.detail) : null,
-      option.current ? icon('check') : null,
+      option.current ? icon('check') : option.goes === undefined ? null : icon('into'),
     );
     if (index !== null) entries.push({ element: made, option });
     return made;
@@ -60,7 +60,7 @@ export function createOptions({ id, label, field, onPick }) {
 
   return {
     element,
-    /** @param groups `[{label?, options: [{label, detail?, current?, disabled?, title?, …}]}]` */
+    /** @param groups `[{label?, options: [{label, detail?, current?, disabled?, title?, goes?, …}]}]` */
     show(groups) {
       entries = [];
       active = -1;

@@ -2,16 +2,29 @@
 import { h, icon, setText } from './dom.js';
 import { createOptions } from './options.js';
 
+const noteNothing = (_query, isEmpty) => (isEmpty ? 'Nothing matches.' : '');
+
 /**
  * @param name of the picker, for ids
  * @param symbol icon of its button
  * @param label what is chosen, for those who cannot see the icon
  * @param groups `(query)` gives the groups of options.js
- * @param onPick gets an option; resolves with a sentence when it was not taken, else null
+ * @param onPick gets an option; resolves with a sentence when it was not taken, else null. An option with `goes` is not
+ * picked: it puts that text into the field
+ * @param note `(query, isEmpty)` gives what is told below the options, or nothing
  * @param onOpen called when it opens
  * @returns `button`, `popup`, `open()`, `close()`, `refresh()`, `value(text, title)`
  */
-export function createPicker({ name, symbol, label, placeholder, groups, onPick, onOpen = () => {} }) {
+export function createPicker({
+  name,
+  symbol,
+  label,
+  placeholder,
+  groups,
+  onPick,
+  note = noteNothing,
+  onOpen = () => {},
+}) {
   const value = h('span.picker-value', { dir: 'auto' });
   const button = h(
     `button.picker.picker-${name}`,
@@ -41,9 +54,9 @@ export function createPicker({ name, symbol, label, placeholder, groups, onPick,
     id: `${name}-options`,
     label,
     field,
-    onPick: (option) => take(() => onPick(option)),
+    onPick: (option) => (option.goes === undefined ? take(() => onPick(option)) : type(option.goes)),
   });
-  const empty = h('p.option-none', { hidden: true }, 'Nothing matches.');
+  const told = h('p.option-none', { hidden: true, role: 'status' });
   const problem = h('p.error', { role: 'alert' });
   const popup = h(
     'div.popup',
@@ -51,15 +64,26 @@ export function createPicker({ name, symbol, label, placeholder, groups, onPick,
     field,
     problem,
     options.element,
-    empty,
+    told,
   );
 
   function refresh() {
     const query = field.value.trim();
     const found = groups(query);
     options.show(found);
-    options.element.hidden = found.every((group) => group.options.length === 0);
-    empty.hidden = !options.element.hidden;
+    const isEmpty = found.every((group) => group.options.length === 0);
+    options.element.hidden = isEmpty;
+    const text = note(query, isEmpty);
+    told.hidden = text === '';
+    setText(told, text);
+  }
+
+  function type(text) {
+    field.value = text;
+    problem.textContent = '';
+    refresh();
+    field.focus();
+    field.setSelectionRange(text.length, text.length);
   }
 
   function open() {

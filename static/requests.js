@@ -1,5 +1,6 @@
 /** Questions of the agent that wait for a person: approvals and clarifications. */
-import { h, icon } from './dom.js';
+import { h, icon, setText } from './dom.js';
+import { clockTime } from './times.js';
 
 const CHOICES = {
   once: 'Allow once',
@@ -12,9 +13,11 @@ const CHOICES = {
  * The card of an open question.
  * @param answer sends the answer; resolves with a sentence when it was not taken, else null
  * @param answers keeps what is being written, by the id of the request
+ * @returns the element, and `update(request)`, for its time may begin anew
  */
 export function createRequestCard(request, answer, answers) {
   const problem = h('p.error', { role: 'alert' });
+  const wait = h('p.request-note.request-wait');
   const card = h('section.request', { 'aria-label': 'The agent asks', 'data-request': request.id });
   const send = async (body) => {
     const controls = card.querySelectorAll('button, input');
@@ -24,9 +27,19 @@ export function createRequestCard(request, answer, answers) {
   };
   card.append(
     ...(request.kind === 'approval' ? approval(request.params, send) : clarify(request, send, answers)),
+    wait,
     problem,
   );
-  return card;
+  const update = (now) => setText(wait, waitOf(now));
+  update(request);
+  return { element: card, update };
+}
+
+/** How long a question waits, and what comes then: a time of day, for a clock that runs down would only press. */
+function waitOf({ kind, expires_at: until }) {
+  if (!until) return '';
+  const then = kind === 'approval' ? 'No answer until then is a no.' : 'Then the agent goes on without an answer.';
+  return `Waits until ${clockTime(until, Date.now() / 1000)}. ${then}`;
 }
 
 /** What is asked, by the tool. */

@@ -1,5 +1,5 @@
 /** A stored row as an element: a prompt, an answer with its reasoning and tools, or the note of a turn that died. */
-import { createNote, createReasoning, endOf, isMarker } from './cards.js';
+import { createNote, createPlan, createReasoning, endOf, isMarker } from './cards.js';
 import { h } from './dom.js';
 import { renderMarkdown } from './markdown.js';
 import { answerFoot, promptFoot } from './message-foot.js';
@@ -59,7 +59,7 @@ export function rowView(item, context) {
   return node;
 }
 
-function viewOf({ row, results }, { opened, reasoningIndex, hasMarker, prompt, files, now }) {
+function viewOf({ row, results, plan }, { opened, reasoningIndex, hasMarker, prompt, files, now }) {
   if (row.role === 'user') return promptView(row.content, row.timestamp, files, promptFoot(row, now));
   const turn = h('article.turn.assistant', { 'aria-label': 'Agent' });
   if (row.role === 'tool') {
@@ -81,6 +81,7 @@ function viewOf({ row, results }, { opened, reasoningIndex, hasMarker, prompt, f
     const args = parseArguments(call.function.arguments);
     turn.append(toolView(`${row.run_id}/tool/${call.id}`, opened, call.function.name, args, results[at]));
   }
+  if (plan) turn.append(createPlan(`${row.run_id}/plan`, opened, plan));
   const end = endOf(row.status, row.error);
   // One note for one thing: the marker says the same, and why. A failure says more than the marker does.
   if (end && (!hasMarker || end.kind === 'error')) turn.append(createNote(end, hasMarker ? [] : helpFor(row, prompt)));
@@ -96,6 +97,7 @@ function toolView(key, opened, name, args, result) {
     args,
     result: result?.content,
     is_error: result?.is_error,
+    denied: result?.denied,
     duration_s: result?.duration_s,
     diff: result?.diff,
   });

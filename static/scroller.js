@@ -5,6 +5,8 @@
 
 /** Nearer to the end than this, in pixels, the conversation follows what arrives. */
 const NEAR_PX = 80;
+/** What a person reads: a stored row has the same blocks as the running turn that it takes the place of. */
+const BLOCKS = 'p, li, pre, h1, h2, h3, h4, h5, h6, tr, summary, .bubble-text';
 /** What is ahead of the screen is asked for at this distance from it, in heights of the screen. */
 const AHEAD = 1.5;
 
@@ -17,6 +19,8 @@ const AHEAD = 1.5;
 export function createScroller({ scroll, content, onNear, onFollow }) {
   let following = true;
   let lastTop = 0;
+  /** What is read, `{node, top}`, with its place on the screen when one last scrolled; null while the end is followed. */
+  let anchor = null;
   /** The end that is reached is not the end of the conversation: there is nothing to follow. */
   let away = false;
 
@@ -29,6 +33,7 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
   function setFollowing(next) {
     if (next === following) return;
     following = next;
+    note();
     onFollow(following);
   }
 
@@ -44,21 +49,29 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
       const top = scroll.scrollTop;
       // What arrives moves the end away; only a person who scrolls back leaves it.
       const isBack = top < lastTop - 1;
-      lastTop = top;
       if (!away && distance() < NEAR_PX) setFollowing(true);
       else if (isBack) setFollowing(false);
+      // What has grown since is not yet put right when it is the answer to a scroll of our own.
+      if (top !== lastTop) note();
       look();
     },
     { passive: true },
   );
-  // Pictures that arrive and boxes that unfold must not push the end out of sight.
-  const hold = () => following && toEnd();
+  // Pictures that arrive and boxes that unfold must not push the end out of sight, nor what is read.
+  const hold = () => {
+    if (following) toEnd();
+    // A browser that anchors by itself has scrolled already.
+    else if (anchor?.node.isConnected && scroll.scrollTop === lastTop) moveBack(anchor);
+    note();
+  };
   new ResizeObserver(hold).observe(content);
   new ResizeObserver(hold).observe(scroll);
 
+  const topOf = (node) => node.getBoundingClientRect().top;
+
   /** The first row that can be seen. */
   function firstInSight() {
-    const { top } = scroll.getBoundingClientRect();
+    const top = topOf(scroll);
     const rows = content.children;
     let low = 0;
     let high = rows.length - 1;
@@ -68,6 +81,58 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
       else low = middle + 1;
     }
     return rows[low] ?? null;
+  }
+
+  /** Remembers where what is read stands. */
+  function note() {
+    lastTop = scroll.scrollTop;
+    anchor = null;
+    const top = topOf(scroll);
+    for (let node = following ? null : firstInSight(); node; ) {
+      anchor = { node, top: topOf(node) };
+      const isBlock = node.matches(BLOCKS);
+      node = isBlock ? null : [...node.children].find((child) => child.getBoundingClientRect().bottom > top);
+    }
+  }
+
+  /** Scrolls so that something stands where it stood. */
+  function moveBack({ node, top }) {
+    const moved = topOf(node) - top;
+    if (Math.abs(moved) >= 1) scroll.scrollTop += moved;
+  }
+
+  /** The blocks on the screen, each with its place and, so that its like is found when it is gone, its number among those of its text. */
+  function blocksInSight() {
+    const { top, bottom } = scroll.getBoundingClientRect();
+    const count = new Map();
+    const found = [];
+    for (const node of content.querySelectorAll(BLOCKS)) {
+      const text = node.textContent;
+      const number = count.get(text) ?? 0;
+      count.set(text, number + 1);
+      const box = node.getBoundingClientRect();
+      if (box.height > 0 && box.bottom > top && box.top < bottom) found.push({ node, top: box.top, text, number });
+    }
+    return found;
+  }
+
+  /** Gives rows the height that they have: one that was never in sight has that of a row in general. */
+  function layOut(rows) {
+    for (const row of rows) row.style.contentVisibility = 'visible';
+    const leave = () => {
+      for (const row of rows) row.style.contentVisibility = '';
+    };
+    requestAnimationFrame(() => requestAnimationFrame(leave));
+  }
+
+  /** What stands there now in place of the first of some blocks that has its like. */
+  function likeOf(blocks) {
+    const all = [...content.querySelectorAll(BLOCKS)];
+    for (const { node, top, text, number } of blocks) {
+      const like = node.isConnected ? node : all.filter((one) => one.textContent === text)[number];
+      if (like) return { node: like, top };
+    }
+    return null;
   }
 
   return {
@@ -86,16 +151,18 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
     },
     /** Changes the rows while what is read stays in its place. */
     keep(change) {
-      const row = following ? null : firstInSight();
-      const before = row?.getBoundingClientRect().top;
+      hold();
+      const before = anchor;
+      // The row that one reads in may be taken away for its like.
+      const blocks = before?.node.closest('.live') ? blocksInSight() : [];
+      const rows = new Set(content.children);
       change();
+      if (blocks.length > 0) layOut([...content.children].filter((row) => !rows.has(row)));
+      const now = before?.node.isConnected ? before : likeOf(blocks);
       if (following) toEnd();
-      else if (row?.isConnected) {
-        // A browser that anchors by itself has moved already; then this is nothing.
-        const moved = row.getBoundingClientRect().top - before;
-        if (Math.abs(moved) >= 1) scroll.scrollTop += moved;
-        lastTop = scroll.scrollTop;
-      }
+      // A browser that anchors by itself has moved already; then this is nothing.
+      else if (now) moveBack(now);
+      note();
     },
     look,
   };

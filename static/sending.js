@@ -3,7 +3,7 @@
  * posted, or its command is done. Whatever fails leaves the text where it is (UI2); see drafts.js.
  */
 import { RequestFailed } from './api.js';
-import { commandIn } from './commands.js';
+import { commandIn, forAgent } from './commands.js';
 import { uploadAll } from './composer-files.js';
 import { NEW } from './drafts.js';
 
@@ -47,7 +47,7 @@ export function createSending({ api, drafts, actions }) {
     // A second try is the same prompt in every respect, also in how it was meant.
     const { id: requestId, how } = drafts.tryOf(id, 'prompt', { text, attachments }, mode);
     await api.post(`api/sessions/${id}/prompts`, {
-      text,
+      text: forAgent(text),
       request_id: requestId,
       ...(attachments.length > 0 && { attachments }),
       ...(how !== null && { mode: how }),

@@ -2,6 +2,7 @@
 import { h, iconButton, setText } from './dom.js';
 import { markWords } from './list-layout.js';
 import { activityOf } from './list-store.js';
+import { plainWords } from './snippet.js';
 import { longTime, shortTime } from './times.js';
 import { isUnread } from './unread.js';
 
@@ -55,7 +56,9 @@ export function createHitLine() {
       link.href = `#/s/${hit.session_id}/${encodeURIComponent(hit.message_id)}`;
       setText(title, titleOf(hit));
       setText(time, shortTime(hit.timestamp, now));
-      const pieces = markWords(hit.snippet, q).map(({ text, isMarked }) => (isMarked ? h('mark', {}, text) : text));
+      // What a person wrote is shown as it stands in the conversation too.
+      const text = hit.role === 'user' ? hit.snippet : plainWords(hit.snippet);
+      const pieces = markWords(text, q).map(({ text, isMarked }) => (isMarked ? h('mark', {}, text) : text));
       snippet.replaceChildren(`${hit.role === 'user' ? 'You' : 'Agent'}: `, ...pieces);
     },
   };

@@ -19,7 +19,7 @@ const SEARCH_MS = 150;
  * @param side the element that takes dropped files
  * @param actions those of list-actions.js, `create()`, `more()`, and `lost()`: the line that had the focus was the
  * last
- * @returns `render(state)`, `focus()`
+ * @returns `render(state)`, `focus()`, `focusSearch()`, `clearSearch()`
  */
 export function createSessionList({ tools, root, side, actions }) {
   let state = null;
@@ -34,6 +34,12 @@ export function createSessionList({ tools, root, side, actions }) {
       searchTimer = setTimeout(() => actions.search(search.value.trim()), SEARCH_MS);
     },
   });
+  function clearSearch() {
+    if (search.value === '') return;
+    clearTimeout(searchTimer);
+    search.value = '';
+    actions.search('');
+  }
   const dot = h('i.dot', { 'aria-hidden': 'true', hidden: true });
   const viewName = h('span.view-name', { dir: 'auto' });
   const viewButton = h(
@@ -111,9 +117,7 @@ export function createSessionList({ tools, root, side, actions }) {
     } else if (event.key === 'Escape' && search.value !== '') {
       event.preventDefault();
       event.stopPropagation();
-      clearTimeout(searchTimer);
-      search.value = '';
-      actions.search('');
+      clearSearch();
     }
   });
 
@@ -157,6 +161,7 @@ export function createSessionList({ tools, root, side, actions }) {
     },
     focus: () => lines.focus(state?.open?.sessionId),
     focusSearch: () => search.focus(),
+    clearSearch,
   };
 }
 

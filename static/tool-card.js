@@ -11,7 +11,8 @@ const TAIL_LINES = 8;
 /** Characters of an error that are shown under a closed card. */
 const MOST_OF_ERROR = 300;
 
-const WORDS = { failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
+const WORDS = { denied: 'not allowed', failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
+const ICONS = { denied: 'denied', failed: 'cross', done: 'check' };
 
 /** A line for the head of a card from the arguments of a call. */
 export function previewOf(args) {
@@ -20,7 +21,7 @@ export function previewOf(args) {
   return values.join(' · ').slice(0, 120);
 }
 
-/** A tool call. `update({name, args, preview, output, result, is_error, diff, duration_s}, running)`. */
+/** A tool call. `update({name, args, preview, output, result, is_error, denied, diff, duration_s}, running)`. */
 export function createTool(key, opened) {
   let tool = {};
   const name = h('span.card-name');
@@ -32,7 +33,9 @@ export function createTool(key, opened) {
     body.replaceChildren(
       ...section('Arguments', tool.args === undefined ? null : JSON.stringify(tool.args, null, 2)),
       ...changes(tool.diff),
-      ...(isDone(tool) ? section(tool.is_error ? 'Error' : 'Result', tool.result) : outputSoFar(output)),
+      ...(isDone(tool)
+        ? section(tool.is_error && !tool.denied ? 'Error' : 'Result', tool.result)
+        : outputSoFar(output)),
     );
   });
   const tail = h('pre.tool-tail', { hidden: true, 'aria-hidden': 'true' });
@@ -57,25 +60,29 @@ export function createTool(key, opened) {
       const done = isDone(tool);
       if (tool.output && !done) grow(tool.output);
       tail.hidden = done || !running || !tool.output;
-      error.hidden = !done || !tool.is_error || !tool.result;
+      error.hidden = statusOf(tool, running) !== 'failed' || !tool.result;
       if (!error.hidden) setText(error, tool.result.trim().split('\n', 1)[0].slice(0, MOST_OF_ERROR));
-      const status = done ? (tool.is_error ? 'failed' : 'done') : running ? 'running' : 'stopped';
+      const status = statusOf(tool, running);
       if (card.element.dataset.status === status) {
         if (begins) card.changed();
         return;
       }
       card.element.dataset.status = status;
-      const time = done && tool.duration_s !== undefined ? ` · ${duration(tool.duration_s)}` : '';
-      state.replaceChildren(
-        ...(done ? [icon(tool.is_error ? 'cross' : 'check')] : []),
-        h('span', {}, WORDS[status] + time),
-      );
+      const time = done && !tool.denied && tool.duration_s !== undefined ? ` · ${duration(tool.duration_s)}` : '';
+      state.replaceChildren(...(ICONS[status] ? [icon(ICONS[status])] : []), h('span', {}, WORDS[status] + time));
       card.changed();
     },
   };
 }
 
 const isDone = (tool) => tool.result !== undefined && tool.result !== null;
+
+function statusOf(tool, running) {
+  if (!isDone(tool)) return running ? 'running' : 'stopped';
+  // What the agent makes of a no counts for less than the no.
+  if (tool.denied) return 'denied';
+  return tool.is_error ? 'failed' : 'done';
+}
 
 const outputSoFar = (output) =>
   output.textContent === '' ? [] : [h('div.card-section', {}, h('span', {}, 'Output so far')), output];

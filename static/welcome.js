@@ -37,6 +37,11 @@ const SOURCES = {
 };
 const TROUBLE = { unreachable: 'cannot be reached', loading: 'is still loading', unauthorized: 'wants a key' };
 
+/** What keeps a provider or an agent away, as the end of a sentence. */
+const troubleOf = ({ status, error }) => `${TROUBLE[status] ?? status}${error ? ` (${error})` : ''}`;
+/** Whether it cannot be used now; one that is still loading soon can. */
+const isAway = ({ status }) => status === 'unreachable' || status === 'unauthorized';
+
 /**
  * @param onExample sends an example
  * @param onUse takes the id of a model for new conversations
@@ -92,24 +97,21 @@ export function createWelcome({ onExample, onUse }) {
       if (model.source !== 'builtin' && !firsts.has(model.provider)) firsts.set(model.provider, model);
     }
     const troubled = providers.filter(({ status }) => status !== 'ok');
+    for (const { name } of troubled.filter(isAway)) firsts.delete(name);
     found.replaceChildren(
       ...[...firsts.values()].map((model) =>
         usable(model, models.filter((one) => one.provider === model.provider).length),
       ),
-      ...troubled.map(({ name, status, error }) =>
-        h(
-          'li',
-          {},
-          h('span', {}, h('strong', {}, name), ` ${TROUBLE[status] ?? status}${error ? ` (${error})` : ''}.`),
-        ),
-      ),
+      ...troubled.map((one) => h('li', {}, h('span', {}, h('strong', {}, one.name), ` ${troubleOf(one)}.`))),
     );
     const isNothing = found.childElementCount === 0;
     setText(
       foundNote,
       isNothing
         ? 'No model server (Ollama, LM Studio, llama-server) and no agent was found on the machine of the server. One that is started later is found within minutes.'
-        : 'This is there already:',
+        : firsts.size > 0
+          ? 'This is there already:'
+          : 'This is known, but cannot be used now:',
     );
   }
 
@@ -130,11 +132,14 @@ export function createWelcome({ onExample, onUse }) {
       help.hidden = !isBuiltin || models === null;
       examples.hidden = !isBuiltin;
       if (models !== null) renderFound(models);
+      const trouble = models?.providers.find((one) => one.name === model?.provider && isAway(one));
       setText(
         lead,
         isBuiltin
           ? 'You are talking to the built-in agent. It is no language model: it answers by rules, with real tools for sums, dates, notes, your chats and the files of a folder. It works without a key, and nothing leaves this machine.'
-          : `You are talking to ${model.label}. Write a message to begin.`,
+          : trouble
+            ? `${model.label} is chosen, but ${trouble.name} ${troubleOf(trouble)}. Mend that, or choose another model below the message box.`
+            : `You are talking to ${model.label}. Write a message to begin.`,
       );
     },
   };

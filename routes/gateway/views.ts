@@ -12,8 +12,8 @@ export function messageOf(row: Message): Record<string, unknown> {
   const { id, role, content, timestamp, tool_calls, reasoning, status, error, model, attachments } = row;
   const base = { id, row_id: id, role, text: content, timestamp };
   if (role === 'tool') {
-    const { tool_call_id, name, is_error, duration_s } = row;
-    return { ...base, content, tool_call_id, name, ...given({ is_error, duration_s }) };
+    const { tool_call_id, name, is_error, duration_s, denied } = row;
+    return { ...base, content, tool_call_id, name, ...given({ is_error, duration_s, denied }) };
   }
   return { ...base, ...given({ tool_calls, reasoning, status, error, model, attachments }) };
 }

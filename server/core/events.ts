@@ -4,12 +4,7 @@
  * An event is stamped and serialised once. Its journal line is the same JSON with five fields of bookkeeping put
  * before it, so that a replayed frame has the bytes of the live one (EV1, JO2).
  */
-import type { MarkerCause, Outcome, TurnError, Usage } from './terms.ts';
-
-export interface Todo {
-  content: string;
-  status: 'pending' | 'in_progress' | 'completed';
-}
+import type { MarkerCause, Outcome, Todo, TurnError, Usage } from './terms.ts';
 
 export interface ToolStart {
   tool_id: string;
@@ -27,6 +22,8 @@ export interface ToolComplete {
   duration_s: number;
   /** What the tool changed in a file, as a unified diff. */
   diff?: string;
+  /** The person said no to it. */
+  denied?: true;
 }
 
 export interface RunStart {

@@ -5,11 +5,11 @@
  * An assistant row opens with the first event of a message and closes at the first `tool.complete` after it, at the
  * next `message.start`, or at the end. A tool row follows for each `tool.complete`.
  */
-import type { MessageInput, RunEvent, Todo } from './events.ts';
+import type { MessageInput, RunEvent } from './events.ts';
 import { isMarkerId } from './ids.ts';
 import { markerRow } from './marker.ts';
 import { promptRow } from './prompt-row.ts';
-import type { MarkerCause, Message, TurnError, Usage } from './terms.ts';
+import type { MarkerCause, Message, Todo, TurnError, Usage } from './terms.ts';
 
 /** How a run ended, as far as its rows are concerned. */
 export type FoldEnd =
@@ -31,6 +31,7 @@ export interface ToolView {
   is_error?: boolean;
   duration_s?: number;
   diff?: string;
+  denied?: true;
 }
 
 /** Characters of a running tool's output that a view has. */
@@ -109,6 +110,8 @@ export function createFold(runId: string): Fold {
   let model: string | undefined;
   let usage: Usage | null = null;
   let todos: Todo[] = [];
+  /** The list, while no row has it. */
+  let unkept: Todo[] | undefined;
   let notice: FoldView['notice'] = null;
 
   const openRow = (at: number): Message => {
@@ -120,7 +123,9 @@ export function createFold(runId: string): Fold {
       run_id: runId,
       status: 'complete',
       model,
+      todos: unkept,
     });
+    unkept = undefined;
     return open;
   };
 
@@ -205,9 +210,9 @@ export function createFold(runId: string): Fold {
           return [];
         }
         case 'tool.complete': {
-          const { tool_id, name, result, is_error, duration_s, diff } = event.payload;
+          const { tool_id, name, result, is_error, duration_s, diff, denied } = event.payload;
           const view = tools.get(tool_id);
-          if (view) Object.assign(view, { result, is_error, duration_s, ...(diff === undefined ? {} : { diff }) });
+          if (view) Object.assign(view, dropUndefined({ result, is_error, duration_s, diff, denied }));
           const closed = close();
           const row: Message = {
             id: `${runId}.${next}`,
@@ -222,6 +227,7 @@ export function createFold(runId: string): Fold {
           };
           if (is_error) row.is_error = true;
           if (diff !== undefined) row.diff = diff;
+          if (denied) row.denied = true;
           return [...closed, push(row)];
         }
         case 'usage': {
@@ -231,6 +237,8 @@ export function createFold(runId: string): Fold {
         }
         case 'todo.updated':
           todos = event.payload.todos;
+          if (open) open.todos = todos;
+          else unkept = todos;
           return [];
         case 'status':
           notice = event.payload;

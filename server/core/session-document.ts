@@ -39,6 +39,8 @@ const FIELDS = [
   'is_error',
   'duration_s',
   'diff',
+  'denied',
+  'todos',
   'reasoning',
   'attachments',
   'model',

@@ -54,6 +54,12 @@ export interface Usage {
   context_estimated?: boolean;
 }
 
+/** One point of what an agent means to do. */
+export interface Todo {
+  content: string;
+  status: 'pending' | 'in_progress' | 'completed';
+}
+
 /** A tool call as OpenAI-compatible providers and other programs' state databases write it. */
 export interface ToolCall {
   id: string;
@@ -81,6 +87,10 @@ export interface Message {
   duration_s?: number;
   /** Of a tool row: what the tool changed in a file, as a unified diff. */
   diff?: string;
+  /** Of a tool row: the person said no to the call. */
+  denied?: true;
+  /** What the agent meant to do as it told when it wrote this row; absent where it told nothing new. */
+  todos?: Todo[];
   reasoning?: string;
   attachments?: string[];
   model?: string;

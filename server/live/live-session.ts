@@ -31,6 +31,8 @@ export interface OpenRequest {
   kind: 'approval' | 'clarify';
   params: Record<string, unknown>;
   created_at: number;
+  /** Epoch seconds until which it waits; null: for ever. */
+  expires_at: number | null;
 }
 
 /** One subscriber's interest in one session. */

@@ -64,7 +64,16 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
     ask(live, runId, question, signal, settled) {
       if (signal.aborted || settled?.aborted) return Promise.resolve({ kind: 'withdrawn' });
       const { kind, ...params } = question;
-      const request: OpenRequest = { id: newId(), run_id: runId, kind, params, created_at: now() };
+      const created_at = now();
+      const end = (from: number): number | null => (timeoutS > 0 ? from + timeoutS : null);
+      const request: OpenRequest = {
+        id: newId(),
+        run_id: runId,
+        kind,
+        params,
+        created_at,
+        expires_at: end(created_at),
+      };
       return new Promise((resolve) => {
         const withdraw = () => settle({ kind: 'withdrawn' }, 'interrupted');
         const drop = () => settle({ kind: 'withdrawn' }, 'resolved');
@@ -92,6 +101,9 @@ export function createRequests({ now, newId, timeoutS, onChange }: RequestsParts
           isSeen = true;
           if (timer) clearTimeout(timer);
           timer = begin();
+          if (!timer) return;
+          request.expires_at = end(now());
+          onChange(live.sessionId);
         };
         waiting.set(request.id, { question, locked, settle, seen });
         live.requests.set(request.id, request);

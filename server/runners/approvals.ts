@@ -13,7 +13,9 @@ import type { AllowList } from './allow-list.ts';
 import { describeCall, MAX_COMMAND } from './approval-words.ts';
 import type { Answer, ApprovalChoice, Question, Turn } from './runner.ts';
 
-export type Decision = { ok: true } | { ok: false /** For the agent. */; result: string };
+export type Decision =
+  | { ok: true }
+  | { ok: false /** For the agent. */; result: string /** By a person. */; denied?: true };
 
 export interface Approvals {
   /** Decides on one call; waits for the person if it must. Never rejects. */
@@ -75,7 +77,8 @@ export function createApprovals({ mode, allowed, secrets }: ApprovalsParts): App
       const kept = choice === 'always' && pattern !== null ? allowed.allowAlways(pattern) : null;
       if (choice === 'session' || choice === 'always') settleOthers();
       await kept;
-      return choice === 'deny' ? refused(whyNot(answer)) : ALLOWED;
+      if (choice !== 'deny') return ALLOWED;
+      return answer.kind === 'choice' ? { ...refused(whyNot(answer)), denied: true } : refused(whyNot(answer));
     },
   };
 }

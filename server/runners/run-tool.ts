@@ -29,7 +29,9 @@ export async function runTool(tool: ToolDefinition, id: string, args: unknown, r
   // Nobody is asked about what cannot be done.
   if (changes && workspace === null) return { ...failed(NO_WORKSPACE), duration_s: 0 };
   const decision = await run.approvals.allow(tool, args, turn);
-  if (!decision.ok) return { ...failed(decision.result), duration_s: 0 };
+  if (!decision.ok) {
+    return { ...failed(decision.result), ...(decision.denied ? { denied: true } : {}), duration_s: 0 };
+  }
   if (signal.aborted) return { ...failed(STOPPED), duration_s: 0 };
   const started = run.now();
   let isOver = false;

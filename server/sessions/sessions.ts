@@ -46,8 +46,8 @@ export interface SessionsParts {
   lock: SessionLock;
   /** Whether a session may be given this model; a string says why not. */
   checkModel(model: string): string | null;
-  /** Whether a folder can be a workspace; a string says why not. */
-  checkWorkspace(path: string): Promise<string | null>;
+  /** @throws AppError bad_workspace, when a folder cannot be a workspace */
+  assertWorkspace(path: string): Promise<void>;
   /** Epoch seconds. */
   now(): number;
   /** Six hexadecimal digits, new each time. */
@@ -149,8 +149,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       if (problem !== null) throw new AppError('unknown_model', problem);
     }
     if (typeof input.workspace === 'string') {
-      const problem = await parts.checkWorkspace(input.workspace);
-      if (problem !== null) throw new AppError('bad_workspace', problem);
+      await parts.assertWorkspace(input.workspace);
     }
     if (input.project_id === '') throw new AppError('unknown_project');
     return input;

@@ -1,5 +1,5 @@
 /** The `todo` tool: what the agent means to do, shown to the person. Touches nothing. */
-import type { Todo } from '../core/events.ts';
+import type { Todo } from '../core/terms.ts';
 import { done, failed, schema, type ToolDefinition } from './tool.ts';
 
 const MAX_TODOS = 100;

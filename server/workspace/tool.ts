@@ -2,7 +2,7 @@
  * What a tool of an agent is: its description for a model, what it may do, and what it is given while it runs. Owns the
  * promise that a tool never throws; knows no tool.
  */
-import type { Todo } from '../core/events.ts';
+import type { Todo } from '../core/terms.ts';
 import type { Answer, Question } from '../runners/runner.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -22,6 +22,8 @@ export interface ToolResult {
   is_error: boolean;
   /** What was changed in a file, as a unified diff; bounded. */
   diff?: string;
+  /** The person said no: nothing was done. */
+  denied?: true;
 }
 
 /** What a tool is given for one call. */

@@ -38,6 +38,7 @@ describe.skipIf(browserMissing !== '')(`approvals on the page ${browserMissing}`
       await card(one).waitFor();
       expect(await card(one).getByRole('heading').textContent()).toBe('May the agent write this file?');
       expect(await card(one).locator('pre').textContent()).toBe('notes.txt\ncontent:\n  hello there\n  ');
+      expect(await card(one).locator('.request-wait').textContent()).toMatch(/^Waits until \d.+ is a no\.$/);
     }
     await expect(access(path.join(workspace, 'notes.txt'))).rejects.toThrow();
     await page.reload();
@@ -56,11 +57,21 @@ describe.skipIf(browserMissing !== '')(`approvals on the page ${browserMissing}`
     await send(page, '/run touch made.txt');
     await card(page).getByRole('button', { name: 'Deny' }).focus();
     await page.keyboard.press('Enter');
-    await page.locator('.tool[data-status="failed"]').waitFor();
+    await page.locator('.tool[data-status="denied"]').waitFor();
     await isSettled(page);
     expect(await card(page).count()).toBe(0);
-    await lastTool(page).locator('summary').click();
-    expect(await lastTool(page).locator('.card-body').textContent()).toContain('The person did not allow this.');
+    const said = async () => (await page.locator('.turns').allInnerTexts()).join().match(/not allow(ed| this)/g);
+    expect(await said()).toEqual(['not allowed']);
+    // At once: a card that is made anew now stays open, and none is ever open and empty.
+    const opening = `(async () => {
+      document.querySelector('.tool summary').click();
+      await null;
+      return document.querySelector('.tool .card-body').textContent;
+    })()`;
+    expect(await page.evaluate(opening)).toContain('The person did not allow this.');
+    expect(await said()).toEqual(['not allowed', 'not allow this']);
+    await page.reload();
+    await page.locator('.tool[data-status="denied"]').waitFor();
     await expect(access(path.join(workspace, 'made.txt'))).rejects.toThrow();
   });
 

@@ -77,6 +77,12 @@ describe.skipIf(browserMissing !== '')(`axe ${browserMissing}`, () => {
       await closing('commands');
       await page.locator('.picker-model').click();
       await closing('models');
+      await page.locator('.picker-folder').click();
+      await page.locator('.popup:visible .option-head', { hasText: 'In ' }).waitFor();
+      await look('folders');
+      await page.locator('.popup:visible input').fill('nothing like it');
+      await page.locator('.popup:visible [role="status"]').waitFor();
+      await closing('no folder');
       if (name === 'narrow') {
         await page.getByRole('button', { name: 'Conversations' }).click();
         await look('list');

@@ -1,5 +1,5 @@
 /** The commands of the page, and the pickers of model and folder, as a person uses them. */
-import { mkdir, realpath } from 'node:fs/promises';
+import { mkdir, realpath, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { browserMissing, type OpenPage } from '../support/browser.ts';
@@ -92,8 +92,15 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     await until('it has begun', async () => (await bench.turn(id)).turn.input === '/frobnicate all of it');
     (await bench.turn(id)).complete();
     await isStored(page);
-    await send(page, ' /help');
-    expect((await bench.turn(id, 1)).turn.input.trim()).toBe('/help');
+    // Where an agent has a command of the same name, both are offered.
+    await box(page).fill('/help');
+    expect(await page.locator('.popup:visible .option').allInnerTexts()).toEqual([
+      expect.stringContaining('Show the keys and the commands'),
+      expect.stringContaining('Send this to the agent instead'),
+    ]);
+    await box(page).press('ArrowDown');
+    await box(page).press('Enter');
+    expect((await bench.turn(id, 1)).turn.input).toBe('/help');
     (await bench.turn(id, 1)).complete();
     expect(page.problems).toEqual([]);
   });
@@ -184,26 +191,56 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     expect(await page.locator('.popup:visible').count()).toBe(0);
   });
 
-  test('[UI34] a folder is typed or chosen again; one that is not there is refused in words', async () => {
+  test('[UI34] a folder is found by going from folder to folder, typed or chosen again; one that is not there is never taken', async () => {
     const folder = await realpath(await temporaryFolder());
-    await mkdir(path.join(folder, 'project'));
     const project = path.join(folder, 'project');
+    for (const name of ['project/src', 'other', '.cache']) await mkdir(path.join(folder, name), { recursive: true });
     const id = await bench.session();
     const page = await bench.open(id);
     const picker = page.locator('.picker-folder');
+    const field = page.locator('.popup:visible input');
+    const offers = (...labels: string[]) =>
+      until(`it offers ${labels.join(', ')}`, async () => (await options(page)).join() === labels.join());
+    const tells = (words: string) => page.locator('.popup:visible [role="status"]', { hasText: words }).waitFor();
     expect(await picker.textContent()).toContain('No folder');
     await picker.click();
     await page.keyboard.type(path.join(folder, 'nowhere'));
+    await tells(`There is no folder like “nowhere” in ${folder}.`);
     await page.keyboard.press('Enter');
-    await until('it is refused', async () =>
-      (await page.locator('.popup .error:visible').allInnerTexts()).join().includes('does not exist'),
-    );
-    await page.locator('.popup:visible input').fill(project);
+    await field.fill(path.join(folder, 'nowhere', 'at-all'));
+    await tells('There is no such folder on the server.');
+    expect(await options(page)).toEqual([]);
+    // From folder to folder, with the keyboard alone.
+    await field.fill(`${folder}/`);
+    await offers('Use this folder', 'Up', 'other', 'project');
+    await field.fill(`${folder}/.`);
+    await offers('.cache');
+    await field.fill(path.join(folder, 'PRO'));
+    await offers('project');
+    await page.keyboard.press('Enter');
+    await offers('Use this folder', 'Up', 'src');
+    expect(await field.inputValue()).toBe(`${project}/`);
+    await page.locator('.option', { hasText: 'src' }).click();
+    await tells('There are no folders in it.');
+    await page.locator('.option', { hasText: 'Up' }).click();
+    await offers('Use this folder', 'Up', 'src');
     await page.keyboard.press('Enter');
     await until('it is taken', async () => ((await picker.textContent()) ?? '').includes('project'));
     expect((await sessionOf(id)).workspace).toBe(project);
-    // A new conversation begins in a folder that was used before.
+    // What is typed begins at home; what was used before and is gone is not taken by a new conversation either.
+    await mkdir(path.join(bench.server().home, 'mine', 'deep'), { recursive: true });
     await page.getByRole('button', { name: 'New conversation' }).click();
+    await picker.click();
+    await field.fill('mine/');
+    await offers('Use this folder', 'Up', 'deep');
+    await rename(project, path.join(folder, 'elsewhere'));
+    await field.fill('project');
+    await page.locator('.option', { hasText: project }).click();
+    await page.locator('.popup .error', { hasText: 'no such folder' }).waitFor();
+    expect(await picker.textContent()).toContain('No folder');
+    await rename(path.join(folder, 'elsewhere'), project);
+    await page.keyboard.press('Escape');
+    // A new conversation begins in a folder that was used before.
     await picker.click();
     await page.locator('.option', { hasText: project }).click();
     await send(page, 'hello');

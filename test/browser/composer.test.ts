@@ -221,11 +221,21 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
 
   test('[UI30] a draft is there on another device, with what it was about', async () => {
     const { id, page } = await atWork();
+    const open = await bench.open(id);
     await box(page).fill('begun on the laptop');
     const saved = async () => (await bench.server().call('GET', `/api/sessions/${id}`)).json.session.draft;
     await until('it is saved', async () => (await saved()) === 'begun on the laptop');
     const phone = await bench.open(id, { hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
-    await until('it is offered', async () => (await written(phone)) === 'begun on the laptop');
+    for (const one of [open, phone]) {
+      await until('it is offered', async () => (await written(one)) === 'begun on the laptop');
+    }
+    await box(page).fill('begun on the laptop, and');
+    await until('it is followed', async () => (await written(open)) === 'begun on the laptop, and');
+    // What somebody writes is theirs, whatever is written elsewhere.
+    await box(open).fill('my own words');
+    await until('it is saved', async () => (await saved()) === 'my own words');
+    expect(await written(page)).toBe('begun on the laptop, and');
+    await until('it is followed', async () => (await written(phone)) === 'my own words');
     // The Enter of a touch keyboard is a new line, so the button sends.
     await box(phone).press('Enter');
     expect(await written(phone)).toContain('\n');
@@ -233,18 +243,36 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     (await bench.turn(id)).complete();
     await until('it is sent', async () => (await promptsOn(phone)).length === 1);
     expect(await answersOn(phone)).toEqual([]);
+    await until('nothing is left to be offered', async () => (await saved()) === '');
+    expect(await written(phone)).toBe('');
   });
 
-  test('[UI30] a draft that could not be saved is saved with the next connection, and the last words as the page goes', async () => {
+  test('[UI30] a draft that could not be saved is saved with the next connection or page, and the last words as the page goes', async () => {
     const { id, page } = await atWork();
     const saved = async () => (await bench.server().call('GET', `/api/sessions/${id}`)).json.session.draft;
-    await page.route(`**/api/sessions/${id}`, (route) => route.abort());
-    const failed = page.waitForEvent('requestfailed');
-    await box(page).fill('in a tunnel');
-    await failed;
-    await page.unroute(`**/api/sessions/${id}`);
+    const inTunnel = async (text: string) => {
+      await page.route(`**/api/sessions/${id}`, (route) => route.abort());
+      const failed = page.waitForEvent('requestfailed');
+      await box(page).fill(text);
+      await failed;
+      await page.unroute(`**/api/sessions/${id}`);
+    };
+    await inTunnel('in a tunnel');
     await page.evaluate("window.dispatchEvent(new Event('online'))");
     await until('it is saved', async () => (await saved()) === 'in a tunnel');
+    for (const text of ['in another tunnel', '']) {
+      await inTunnel(text);
+      await page.reload();
+      await until('it is saved', async () => (await saved()) === text);
+      expect(await written(page)).toBe(text);
+    }
+    // What was saved here and written on elsewhere is there as it is now.
+    await box(page).fill('first');
+    await until('it is saved', async () => (await saved()) === 'first');
+    await page.goto('about:blank');
+    await bench.server().call('PATCH', `/api/sessions/${id}`, { draft: 'first, then this' });
+    await page.goBack();
+    await until('it is taken', async () => (await written(page)) === 'first, then this');
     await box(page).fill('in a tunnel, and out');
     await page.goto('about:blank');
     await until('it is saved', async () => (await saved()) === 'in a tunnel, and out');

@@ -92,7 +92,7 @@ describe.skipIf(browserMissing !== '')(`how turns stand and end ${browserMissing
     await page.getByText('Working…').waitFor();
     relay.cut();
     await page.locator('.working.unheard').waitFor();
-    expect(await page.locator('.working').textContent()).toContain('Connection interrupted. The turn goes on');
+    expect(await page.locator('.working').textContent()).toContain('Connection interrupted. The turn may go on');
     expect(await note(page).count()).toBe(0);
     relay.mend();
     await page.getByText('Working…').waitFor();
@@ -115,7 +115,7 @@ describe.skipIf(browserMissing !== '')(`how turns stand and end ${browserMissing
     await until('they are there', async () => (await answersOn(page)).join() === 'answer');
   });
 
-  test('[UI24] the plan of a turn and what its model has used are shown as they change, also after a reload', async () => {
+  test('[UI24] the plan of a turn and what its model has used are shown as they change, also after a reload and its end', async () => {
     const id = await bench.session();
     const page = await bench.open(id);
     await bench.server().prompt(id, 'plan');
@@ -139,6 +139,11 @@ describe.skipIf(browserMissing !== '')(`how turns stand and end ${browserMissing
     );
     turn.complete();
     await isStored(page);
+    const kept = page.locator('.card.plan');
+    expect(await kept.locator('.card-preview').textContent()).toBe('1 of 2 done');
+    await page.reload();
+    await kept.locator('summary').click();
+    expect(await plan.allTextContents()).toEqual(['look (done)', 'think (in progress)']);
     await ring.focus();
     await page.keyboard.press('Enter');
     await until('the counts are there', async () =>

@@ -177,4 +177,48 @@ describe.skipIf(browserMissing !== '')(`what a model writes ${browserMissing}`, 
     expect(await page.locator('.attached-name').allInnerTexts()).toEqual(['evil.svg', 'page.html']);
     expect(await page.locator('.attached-size').allInnerTexts()).toEqual(['59 B', '25 B']);
   });
+
+  test('[UI20] what one reads stays in its place while its turn grows above and below it, and when it ends', async () => {
+    const id = await bench.session();
+    const page = await bench.open(id, { viewport: { width: 900, height: 700 } });
+    // As in a browser that does not do it by itself.
+    await page.evaluate("document.querySelector('#scroll').style.overflowAnchor = 'none'");
+    await bench.server().prompt(id, 'write much');
+    const turn = await bench.turn(id);
+    const call = { tool_id: 't', name: 'read_file', args: { path: 'x' }, preview: 'x' };
+    turn.text(Array.from({ length: 30 }, (_, at) => `before ${at}\n\n`).join(''));
+    turn.say({ type: 'tool.start', payload: call });
+    turn.text(Array.from({ length: 60 }, (_, at) => `line ${at}\n\n`).join(''));
+    await page.getByText('line 59', { exact: true }).waitFor();
+    const read = page.getByText('line 20', { exact: true });
+    await read.evaluate((node) => node.scrollIntoView({ block: 'center' }));
+    await page.getByRole('button', { name: 'Latest' }).waitFor();
+    const place = () => read.evaluate((node) => Math.round(node.getBoundingClientRect().top));
+    const before = await place();
+    const stays = async () => {
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+      expect(Math.abs((await place()) - before)).toBeLessThan(3);
+    };
+    turn.text('more at its end');
+    await page.getByText('more at its end').waitFor();
+    await stays();
+    turn.say({
+      type: 'tool.complete',
+      payload: { ...call, result: 'much\n'.repeat(50), is_error: false, duration_s: 1 },
+    });
+    await page.evaluate("document.querySelector('.live details').open = true");
+    await stays();
+    await page.evaluate(`(() => {
+      const picture = Object.assign(new Image(300, 400), { src: 'favicon.svg' });
+      document.querySelector('.live .markdown').prepend(picture);
+      return picture.decode();
+    })()`);
+    await stays();
+    turn.complete();
+    await isStored(page);
+    await stays();
+    await stays();
+    await page.getByRole('button', { name: 'Latest' }).click();
+    await page.getByText('more at its end').waitFor();
+  });
 });

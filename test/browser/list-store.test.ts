@@ -12,13 +12,24 @@ interface Pure {
   inSight(view: object): { first: number; end: number };
   lineAfter(lines: any[], from: number, key: string, page: number): number | null;
   markWords(text: string, q: string): { text: string; isMarked: boolean }[];
+  plainWords(markdown: string): string;
   isUnread(seen: object, session: object): boolean;
   afterSeeing(seen: object, session: object): any;
 }
 // biome-ignore-end lint/suspicious/noExplicitAny: as above.
 const load = (name: string) => import(new URL(`../../static/${name}.js`, import.meta.url).href);
-const { emptyList, reduceList, createGrouping, layOut, inSight, lineAfter, markWords, isUnread, afterSeeing }: Pure =
-  Object.assign({}, ...(await Promise.all(['list-store', 'list-layout', 'unread'].map(load))));
+const {
+  emptyList,
+  reduceList,
+  createGrouping,
+  layOut,
+  inSight,
+  lineAfter,
+  markWords,
+  plainWords,
+  isUnread,
+  afterSeeing,
+}: Pure = Object.assign({}, ...(await Promise.all(['list-store', 'list-layout', 'snippet', 'unread'].map(load))));
 
 const seconds = (year: number, month: number, day: number, hour = 12) =>
   new Date(year, month - 1, day, hour).getTime() / 1000;
@@ -182,6 +193,23 @@ describe('what the list shows', () => {
     expect(marked.filter((piece) => piece.isMarked).map((piece) => piece.text)).toEqual(['Pears', 'Pear']);
     expect(marked.map((piece) => piece.text).join('')).toBe('Pears, spears and a Pear.');
     expect(markWords('a.b', '.*')).toEqual([{ text: 'a.b', isMarked: false }]);
+  });
+
+  test('[UI8] of a message that was found the words are shown, without the signs of Markdown', () => {
+    const shown: [piece: string, words: string][] = [
+      ['…bold** rest and **half', '…bold rest and half'],
+      ['***Both*** and _low_, ~~gone~~', 'Both and low, gone'],
+      ['`a *b*` and ``c ` d``', 'a *b* and c ` d'],
+      ['```js\nx * y * z\n```', 'x * y * z'],
+      ['see [the docs](https://example.org/a_(b) "x") or ![a map](map.png)', 'see the docs or a map'],
+      ['cut [link](https://exam…', 'cut link'],
+      ['## Head\n- [x] done\n> said', 'Head done said'],
+      ['| a | b |\n|---|--:|\n| 1 | 2 |', 'a b 1 2'],
+      ['2 * 3 * 4, snake_case_name, $x_1 + y_2$, 5 ~ 6', '2 * 3 * 4, snake_case_name, $x_1 + y_2$, 5 ~ 6'],
+    ];
+    for (const [piece, words] of shown) expect(plainWords(piece)).toBe(words);
+    // Some texts have no words to cut them at, and signs without end.
+    expect(plainWords('*_`[~'.repeat(100_000)).length).toBeLessThan(2_000);
   });
 
   test('[UI8] unread is what came after the first visit and was not looked at since', () => {

@@ -25,14 +25,14 @@ const shared = sharedServer(() => ({ overrides: { runner: createEchoRunner().run
 const withSessions = (...names: string[]) => pageWithSessions(browser, shared(), names);
 
 /** An exported conversation that begins with a prompt, long ago, and goes on for some messages. */
-const conversation = (title: string, prompt: string, count: number) => ({
+const conversation = (title: string, prompt: string, count: number, answer?: string) => ({
   format: DOCUMENT_FORMAT,
   version: DOCUMENT_VERSION,
   session: { title },
   messages: Array.from({ length: count }, (_, at) => ({
     id: `m.${at}`,
     role: at % 2 === 0 ? 'user' : 'assistant',
-    content: at === 0 ? prompt : `${at % 2 === 0 ? 'question' : 'answer'} ${at}`,
+    content: at === 0 ? prompt : at === 1 && answer ? answer : `${at % 2 === 0 ? 'question' : 'answer'} ${at}`,
     timestamp: Date.UTC(2020, 0, 2) / 1000 + at,
   })),
 });
@@ -122,6 +122,17 @@ describe.skipIf(browserMissing !== '')(`the list of conversations ${browserMissi
       const box = await prompt.boundingBox();
       return box !== null && box.y > 0 && box.y + box.height < 720;
     });
+
+    // An answer is read without the signs of Markdown.
+    await server.call('POST', '/api/sessions/import', conversation('Birds', 'hm', 2, 'an **emu** in `code_a`'));
+    await search(page, 'em');
+    await page.locator('.hit-snippet', { hasText: 'Agent: an emu in code_a' }).waitFor();
+    expect(await hits.locator('mark').allInnerTexts()).toEqual(['em']);
+    // A new conversation is to be seen in the list.
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    expect(await page.getByLabel('Search conversations').inputValue()).toBe('');
+    await lists(page, 'Birds', 'Plain', 'Zebra crossings', 'Other');
+    await choose(page, 'Birds', 'Delete');
 
     await search(page, 'z');
     await until('a sign is enough for titles', async () => (await groups(page)).join() === 'Titles');

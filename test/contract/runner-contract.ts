@@ -240,6 +240,7 @@ export function runnerContract(
         expect(text.trim()).not.toBe('');
         expect(endsOf(events)).toEqual([true]);
         expect(resultsOf(events)[0]).toContain('The person did not allow this');
+        expect(denialsOf(events)).toEqual([no.kind === 'choice']);
         expect(await made.done()).toBe(0);
       },
     );
@@ -370,6 +371,10 @@ async function asked({ runner }: RunnerUnderTest, turn: Partial<Turn>, signal: A
 /** Whether each call that ended did so with an error. */
 const endsOf = (events: RunnerEvent[]): boolean[] =>
   events.flatMap((event) => (event.type === 'tool.complete' ? [event.payload.is_error] : []));
+
+/** Whether each call that ended was denied by the person. */
+const denialsOf = (events: RunnerEvent[]): boolean[] =>
+  events.flatMap((event) => (event.type === 'tool.complete' ? [event.payload.denied ?? false] : []));
 
 const resultsOf = (events: RunnerEvent[]): string[] =>
   events.flatMap((event) => (event.type === 'tool.complete' ? [event.payload.result] : []));

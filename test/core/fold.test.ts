@@ -28,6 +28,15 @@ const result = (id: string, is_error = false): RunEvent => ({
   payload: { tool_id: id, name: 'search', result: `result of ${id}`, is_error, duration_s: 0.5 },
 });
 
+const denial = (id: string): RunEvent => ({
+  type: 'tool.complete',
+  payload: { tool_id: id, name: 'search', result: `result of ${id}`, is_error: true, denied: true, duration_s: 0.5 },
+});
+const plan = (content: string): RunEvent => ({
+  type: 'todo.updated',
+  payload: { todos: [{ content, status: 'pending' }] },
+});
+
 const COMPLETE: FoldEnd = { kind: 'complete' };
 const ERROR: TurnError = { code: 'stalled', message: 'It stalled.', retryable: true };
 const DEAD: FoldEnd = { kind: 'dead', cause: 'process_restart' };
@@ -144,7 +153,7 @@ describe('the rows of a run', () => {
       ],
     ],
     [
-      'todos and status, which leave no row',
+      'todos and status alone, which leave no row',
       [
         start(),
         { type: 'todo.updated', payload: { todos: [{ content: 'x', status: 'pending' }] } },
@@ -152,6 +161,23 @@ describe('the rows of a run', () => {
       ],
       COMPLETE,
       [prompt],
+    ],
+    [
+      'a list of things to do, on the row that is open or comes next; the last one of a row counts',
+      [start(), plan('a'), text('on it'), call('t1'), plan('b'), plan('c'), result('t1'), plan('d'), text('end')],
+      COMPLETE,
+      [
+        prompt,
+        reply(1, 102, 'on it', { ...calls('t1'), todos: [{ content: 'c', status: 'pending' }] }),
+        toolRow(2, 106, 't1'),
+        reply(3, 108, 'end', { todos: [{ content: 'd', status: 'pending' }] }),
+      ],
+    ],
+    [
+      'a call that the person denied',
+      [start(), call('t1'), denial('t1')],
+      COMPLETE,
+      [prompt, reply(1, 101, '', calls('t1')), toolRow(2, 102, 't1', { is_error: true, denied: true })],
     ],
     [
       'usage, on the row that is open',

@@ -160,7 +160,12 @@ it('[GW8] two questions at once are two, and all of them can be answered togethe
   await until('both are asked', () => questionsTo(one).length === 2);
   const [first, second] = questionsTo(one);
   expect(first.id).not.toBe(second.id);
+  const isOpen = async () => (await one.call('approval.pending', { session_id })).approvals[0];
+  const { created_at, expires_at } = await isOpen();
+  expect(expires_at - created_at).toBeCloseTo(300);
+  await until('time has passed', () => Date.now() / 1000 > created_at);
   expect(await one.call('approval.received', { session_id, request_id: first.id })).toEqual({ acknowledged: true });
+  expect((await isOpen()).expires_at).toBeGreaterThan(expires_at);
   expect(await one.call('approval.respond', { session_id, choice: 'once', all: true })).toEqual({ resolved: 2 });
   expect(await Promise.all(answers)).toEqual([
     { kind: 'choice', choice: 'once' },

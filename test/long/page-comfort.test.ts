@@ -168,9 +168,14 @@ describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {
     const found = { id: 'ollama/llama3.2', label: 'llama3.2', provider: 'ollama', source: 'discovered' };
     const models = {
       default: 'builtin',
-      models: [{ id: 'builtin', label: 'Built-in agent (no model)', provider: 'builtin', source: 'builtin' }, found],
+      models: [
+        { id: 'builtin', label: 'Built-in agent (no model)', provider: 'builtin', source: 'builtin' },
+        found,
+        { id: 'coder/default', label: 'Coder', provider: 'coder', source: 'configured' },
+      ],
       providers: [
         { name: 'ollama', status: 'ok' },
+        { name: 'coder', status: 'unreachable', error: 'there is no program "coder"' },
         { name: 'openai', status: 'unauthorized', error: 'an API key is needed' },
       ],
     };
@@ -184,8 +189,10 @@ describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {
     await help.locator('.found li').first().waitFor();
     expect(await help.locator('.found li').allInnerTexts()).toEqual([
       expect.stringContaining('ollama runs on the machine of the server.'),
+      'coder cannot be reached (there is no program "coder").',
       'openai wants a key (an API key is needed).',
     ]);
+    expect(await help.getByRole('button', { name: /^Use/ }).allInnerTexts()).toEqual(['Use llama3.2']);
     await help.getByText('OpenAI', { exact: true }).click();
     expect((await help.textContent()) ?? '').toContain('OPENAI_API_KEY=…');
     await help.getByRole('button', { name: 'Use llama3.2' }).click();

@@ -54,6 +54,16 @@ async function withNotifications(id: string, answers = 'granted'): Promise<OpenP
   return page;
 }
 
+/** Another tab of the same browser, live on a session. */
+async function otherTab(page: OpenPage, id: string): Promise<OpenPage> {
+  const tab = (await page.context().newPage()) as OpenPage;
+  await tab.addInitScript(SYSTEM('granted'));
+  await tab.addInitScript("Notification.permission = 'granted'");
+  await tab.goto(`${bench.server().url}/#/s/${id}`);
+  await pill(tab, 'live');
+  return tab;
+}
+
 describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () => {
   test('[UI5] a device without a network says so, keeps the text, and goes on by itself', async () => {
     const id = await bench.session();
@@ -300,9 +310,20 @@ describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () =
     const answer = turn.turn.ask({ kind: 'clarify', questions });
     await until('it is told', async () => (await told(page)).at(-1) === 'far away: The agent waits for your answer.');
     expect(await told(page)).toHaveLength(3);
-    await page.goto(`${bench.server().url}/#/`);
+    // Of what another tab shows nobody is told, of what it does not show one tab tells.
+    const tabs = [page, await otherTab(page, id), await otherTab(page, id)] as const;
+    await show(tabs[2], false);
     turn.complete();
     await answer;
+    await tabs[1].locator('.live').waitFor({ state: 'detached' });
+    const other = await bench.session({ title: 'nearby' });
+    await bench.answered(other, 'and this one?', 'yes');
+    await until('it is told', async () => (await told(page)).at(-1) === 'nearby: The turn has ended.');
+    expect((await Promise.all(tabs.map(told))).map((all) => all.length)).toEqual([4, 0, 0]);
+    await tabs[1].evaluate("location.hash = '#/'");
+    await bench.answered(id, 'and now?', 'yes');
+    await until('it is told', async () => (await told(page)).at(-1) === 'far away: The turn has ended.');
+    expect((await Promise.all(tabs.map(told))).map((all) => all.length)).toEqual([5, 0, 0]);
   });
 
   test('[UI37] the question whether to notify is put once, behind a turn that nobody saw end', async () => {

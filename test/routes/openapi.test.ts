@@ -172,6 +172,8 @@ it('[HT8] answers have the shape that the document states', async () => {
     ['GET', '/api/search', '/api/search?q=hello'],
     ['GET', '/api/projects', '/api/projects'],
     ['GET', '/api/models', '/api/models'],
+    ['GET', '/api/folders', '/api/folders'],
+    ['GET', '/api/folders', '/api/folders?path=nowhere'],
     ['GET', '/api/auth/status', '/api/auth/status'],
     ['GET', '/health', '/health'],
     ['GET', '/ready', '/ready'],

@@ -209,7 +209,7 @@ describe('tool calls', () => {
     announce({ toolCallId: 'a', title: 'Write notes.md' });
     announce({ toolCallId: 'b', title: 'Remove it', kind: 'delete' });
     pass(60);
-    updates.answered({ toolCallId: 'a' });
+    updates.answered({ toolCallId: 'a' }, true);
     pass(1);
     change('a', { status: 'completed' });
     expect(payload(events, 'tool.start').map(({ name, preview }) => [name, preview])).toEqual([
@@ -217,6 +217,23 @@ describe('tool calls', () => {
       ['delete', 'Remove it'],
     ]);
     expect(payload(events, 'tool.complete')[0]?.duration_s).toBe(1);
+  });
+
+  it('[AC20] a call that the person denied is told as that, however its agent ends it; what it would change is no change', () => {
+    const { call, change, events, updates } = turn();
+    const content = [{ type: 'diff', path: '/work/a.txt', oldText: null, newText: 'new\n' }];
+    call('a', { status: 'pending', title: 'Write', kind: 'edit', content });
+    updates.answered({ toolCallId: 'a' }, false);
+    change('a', { status: 'completed' });
+    call('b', { status: 'pending', title: 'Write', kind: 'edit', content });
+    updates.answered({ toolCallId: 'b' }, false);
+    updates.answered({ toolCallId: 'b' }, true);
+    change('b', { status: 'completed' });
+    const [no, yes] = payload(events, 'tool.complete');
+    expect(no).toMatchObject({ denied: true, result: 'The person did not allow this.' });
+    expect(no?.diff).toBeUndefined();
+    expect(yes?.denied).toBeUndefined();
+    expect(yes?.diff).toContain('+new');
   });
 
   it('[AC2] what is known of an open call can be asked for, all its updates together', () => {

@@ -33,6 +33,24 @@ const settings = (page: Page) => page.keyboard.press(',');
 const sheet = (page: Page) => page.keyboard.press('?');
 const commands = (page: Page) => page.getByLabel('Message', { exact: true }).fill('/');
 const models = (page: Page) => page.locator('.picker-model').click();
+const folders = async (page: Page) => {
+  await page.locator('.picker-folder').click();
+  await page.locator('.popup:visible .option-head', { hasText: 'In ' }).waitFor();
+};
+const intoFolder = async (page: Page) => {
+  await folders(page);
+  await page.locator('.popup:visible .option', { hasText: 'Up' }).click();
+  await page.locator('.popup:visible .option-label', { hasText: 'Use this folder' }).waitFor();
+};
+const noFolder = async (page: Page) => {
+  await folders(page);
+  await page.keyboard.type('/no/such');
+  await page.locator('.popup:visible [role="status"]', { hasText: 'no such' }).waitFor();
+};
+const found = async (page: Page) => {
+  await page.getByLabel('Search conversations').fill('customers');
+  await page.locator('.hit mark').first().waitFor();
+};
 const menu = (page: Page) => page.getByRole('button', { name: 'Conversations' }).click();
 const blur = (page: Page) => page.locator('#message').blur();
 const after =
@@ -58,6 +76,18 @@ const SHOTS: Shot[] = [
   { name: 'commands-narrow', options: NARROW, title: BREAD.title, act: commands, isForDevelopers: true },
   { name: 'models', options: { ...DESKTOP, ...DARK }, title: BREAD.title, act: models, isForDevelopers: true },
   { name: 'models-phone', options: PHONE, title: BREAD.title, act: models, isForDevelopers: true },
+  { name: 'folders', options: DESKTOP, title: BREAD.title, act: folders, isForDevelopers: true },
+  {
+    name: 'folders-into',
+    options: { ...DESKTOP, ...DARK },
+    title: BREAD.title,
+    act: intoFolder,
+    isForDevelopers: true,
+  },
+  { name: 'folders-phone', options: PHONE, title: BREAD.title, act: folders, isForDevelopers: true },
+  { name: 'folders-none-phone', options: { ...PHONE, ...DARK }, act: noFolder, isForDevelopers: true },
+  { name: 'found', options: DESKTOP, title: QUERY.title, act: found, isForDevelopers: true },
+  { name: 'found-phone', options: { ...PHONE, ...DARK }, act: after(menu, found), isForDevelopers: true },
   { name: 'narrow', options: NARROW, title: QUERY.title, isForDevelopers: true },
   { name: 'narrow-approval', options: NARROW, title: MIGRATION.title, isForDevelopers: true },
   { name: 'first-run-phone', options: { ...PHONE, ...DARK }, isBare: true, isForDevelopers: true },

@@ -1,5 +1,5 @@
 /** What a tool is given in a test: everything that it tells is kept. */
-import type { Todo } from '../../server/core/events.ts';
+import type { Todo } from '../../server/core/terms.ts';
 import type { ToolContext } from '../../server/workspace/tools.ts';
 import type { Workspace } from '../../server/workspace/workspace.ts';
 

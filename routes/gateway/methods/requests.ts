@@ -51,9 +51,10 @@ export function requestMethods(parts: GatewayMethodParts): Record<string, Method
   return {
     'approval.pending': method(Type.Object({ session_id: RuntimeId }), async ({ session_id }) => {
       const session = live.get(session_id);
-      const approvals = approvalsOf(session.live).map(({ id, params, created_at }) => ({
+      const approvals = approvalsOf(session.live).map(({ id, params, created_at, expires_at }) => ({
         request_id: id,
         created_at,
+        expires_at,
         ...params,
       }));
       return { approvals };

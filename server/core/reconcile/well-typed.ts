@@ -19,6 +19,9 @@ function isCall(value: unknown): boolean {
   return isText(value.function.name) && isText(value.function.arguments);
 }
 
+const isTodos = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one) => isObject(one) && isText(one.content) && isText(one.status));
+
 const isUsage = (value: unknown): boolean =>
   isObject(value) &&
   isNumber(value.input_tokens) &&
@@ -38,6 +41,8 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['is_error', isFlag],
   ['duration_s', isNumber],
   ['diff', isText],
+  ['denied', isFlag],
+  ['todos', isTodos],
   ['reasoning', isText],
   ['attachments', (value) => Array.isArray(value) && value.every(isText)],
   ['model', isText],

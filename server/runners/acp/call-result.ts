@@ -5,6 +5,8 @@ import { boundedJson, cutMiddle, isEmptyValue, oneLineOf, recordOf } from './raw
 
 const RESULT_CHARACTERS = 32 * 1024;
 
+const DENIED = 'The person did not allow this.';
+
 export interface EndedCall {
   content: CallContent;
   /** What its terminals put out; empty where it had none. */
@@ -16,18 +18,24 @@ export interface EndedCall {
 
 export interface HowShown {
   isError: boolean;
+  /** The person said no: what it would have changed is no change. */
+  denied: boolean;
   /** The folder whose files are named relative to it. */
   cwd: string | null;
   /** What there is to say beside what the agent has told. */
   words: string | null;
 }
 
-export function callResult(call: EndedCall, { isError, cwd, words }: HowShown): { result: string; diff?: string } {
-  const diffs = isError ? [] : call.content.changes.map((change) => shownChange(change, cwd));
+export function callResult(
+  call: EndedCall,
+  { isError, denied, cwd, words }: HowShown,
+): { result: string; diff?: string } {
+  const diffs = isError || denied ? [] : call.content.changes.map((change) => shownChange(change, cwd));
   const raw = rawOutputText(call.rawOutput);
   const texts = [call.content.text, call.output, raw ?? '', diffs.map(({ words }) => words).join('\n')];
   const end = exitWords(call.exit);
-  const other = words === null ? otherWords(raw === null ? call.rawOutput : '', isError && end === '') : '';
+  const unsaid = denied ? DENIED : otherWords(raw === null ? call.rawOutput : '', isError && end === '');
+  const other = words === null ? unsaid : '';
   const text = cutMiddle(texts.find((each) => each.trim() !== '') ?? other, RESULT_CHARACTERS);
   const result = [text + end, words ?? ''].filter((part) => part !== '').join('\n');
   const diff = joined(diffs.map(({ text }) => text));

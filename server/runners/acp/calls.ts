@@ -37,6 +37,8 @@ interface Call {
   runs: boolean;
   /** Epoch seconds from which its duration counts. */
   since: number;
+  /** The person said no when it was asked about last. */
+  denied: boolean;
   content: CallContent;
   /** Of terminals. */
   output: KeptOutput;
@@ -63,7 +65,8 @@ export interface Calls {
   announce(update: Raw): void;
   /** Announces what is still held back. */
   announceAll(): void;
-  answered(update: Raw): void;
+  /** @param allowed what the person has said */
+  answered(update: Raw, allowed: boolean): void;
   terminalOutput(terminalId: string, text: string): void;
   /** What is known of an open call, by the agent's id. */
   known(toolCallId: string): CallFields | null;
@@ -101,6 +104,7 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
       name: null,
       runs: false,
       since: now(),
+      denied: false,
       left: OUTPUT_CHARACTERS,
     };
     const call: Call = { id: uniqueId(key), ...rest, content, output: keepOutput(KEPT_BYTES, KEPT_BYTES) };
@@ -159,8 +163,10 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
     const { rawOutput, _meta } = call.fields;
     const exit = recordOf(_meta).terminal_exit;
     const ending = { content: call.content, output: call.output.text(), rawOutput, exit: exit ?? rawOutput };
-    const shown = callResult(ending, { isError, cwd, words });
-    const payload = { tool_id: call.id, name: call.name!, is_error: isError, ...shown };
+    const { denied } = call;
+    const shown = callResult(ending, { isError, denied, cwd, words });
+    const said = { is_error: isError, ...(denied ? { denied } : {}) };
+    const payload = { tool_id: call.id, name: call.name!, ...said, ...shown };
     const duration_s = Math.max(0, now() - call.since);
     calls.delete(key);
     kept -= call.weight;
@@ -226,9 +232,9 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
       announceTo(call);
     },
     announceAll: () => announceTo(null),
-    answered(update) {
+    answered(update, allowed) {
       const call = calls.get(keyOf(update));
-      if (call) call.since = now();
+      if (call) Object.assign(call, { since: now(), denied: !allowed });
     },
     terminalOutput(terminalId, text) {
       const showing = [...calls.values()].filter(({ content }) => content.terminals.includes(terminalId));

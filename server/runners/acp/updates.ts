@@ -6,7 +6,7 @@
  * What the agent says of its session (its modes, commands, title, our own words) and kinds that are not known tell a
  * reader of a run nothing. Source: https://agentclientprotocol.com/protocol/v1/schema
  */
-import type { Todo } from '../../core/events.ts';
+import type { Todo } from '../../core/terms.ts';
 import { createTextJoiner } from '../../core/text.ts';
 import type { RunnerEvent } from '../runner.ts';
 import type { CallFields } from './call-words.ts';
@@ -28,7 +28,7 @@ export interface TurnUpdates {
   /** The call that a permission request is about (its `toolCall`): it is announced now. */
   announce(toolCall: unknown): RunnerEvent[];
   /** The person has answered about this call: what it takes counts from now. */
-  answered(toolCall: unknown): void;
+  answered(toolCall: unknown, allowed: boolean): void;
   /** What the agent has said of a call that has not ended, all its updates together, as it came. */
   known(toolCallId: string): CallFields | null;
   /** What a terminal of ours has put out, for the call that shows it. */
@@ -154,7 +154,7 @@ export function createTurnUpdates({ now, cwd, ledger }: UpdateParts): TurnUpdate
   return {
     take: (update) => told(() => take(recordOf(update))),
     announce: (toolCall) => told(() => calls.announce(recordOf(toolCall))),
-    answered: (toolCall) => calls.answered(recordOf(toolCall)),
+    answered: (toolCall, allowed) => calls.answered(recordOf(toolCall), allowed),
     known: calls.known,
     terminalOutput: (terminalId, text) => told(() => calls.terminalOutput(terminalId, text)),
     busy: () => calls.open() > 0,

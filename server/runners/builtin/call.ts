@@ -23,6 +23,8 @@ export interface Outcome {
   say: string;
   /** What it changed in a file, as a unified diff. */
   diff?: string;
+  /** The person said no to it. */
+  denied?: true;
   /** Seconds that it took, if it knows better than whoever waits for it. */
   duration_s?: number;
 }
@@ -88,7 +90,7 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
       yield* meanwhile.take();
       if (index === null) continue;
       running.delete(index);
-      const { result, is_error, diff } = outcomes[index]!;
+      const { result, is_error, diff, denied } = outcomes[index]!;
       yield {
         type: 'tool.complete',
         payload: {
@@ -98,6 +100,7 @@ export async function* makeCalls(calls: Call[], scene: Scene): AsyncGenerator<Ru
           is_error,
           duration_s: Math.round(times[index]! * 1000) / 1000,
           ...(diff === undefined ? {} : { diff }),
+          ...(denied ? { denied } : {}),
         },
       };
     }

@@ -2,7 +2,7 @@
  * The demonstrations: together they produce every event that a runner may yield (RU4), for people who look at the page
  * and for tests. Owns the order of their events; the words are demo-texts.ts.
  */
-import type { Todo } from '../../core/events.ts';
+import type { Todo } from '../../core/terms.ts';
 import type { Answer, Question, RunnerEnd, RunnerEvent } from '../runner.ts';
 import type { Call, Scene } from './call.ts';
 import { makeCalls, succeeded } from './call.ts';

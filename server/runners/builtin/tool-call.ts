@@ -1,6 +1,6 @@
 /** The tools that every runner has, as the built-in agent calls them; the tools themselves are server/workspace. */
 
-import type { ToolDefinition } from '../../workspace/tool.ts';
+import type { ToolDefinition, ToolResult } from '../../workspace/tool.ts';
 import type { Workspace } from '../../workspace/workspace.ts';
 import { runTool } from '../run-tool.ts';
 import type { Call, Scene } from './call.ts';
@@ -30,9 +30,11 @@ export function toolCall(
 
 function wordsAbout(
   { effect }: ToolDefinition,
-  { result, is_error }: { result: string; is_error: boolean },
+  { result, is_error, denied }: ToolResult,
   workspace: Workspace | null,
 ): string {
+  // Its card says who did not want it.
+  if (denied) return 'As you wish: nothing was done.';
   const touchesFiles = effect === 'read' || effect === 'write' || effect === 'run';
   if (is_error && touchesFiles && workspace === null) {
     return 'This chat has no workspace, so there are no files to work with. Choose a folder in its settings.';
