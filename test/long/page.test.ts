@@ -75,13 +75,16 @@ describe.skipIf(browserMissing !== '')(`the page under rough treatment ${browser
     const answers: Promise<unknown>[] = [];
     const steps: string[] = [];
     let last = '';
-    const isRunning = async () =>
-      ['running', 'waiting'].includes((await bench.server().call('GET', `/api/sessions/${id}`)).json.session.status);
+    const running = async (): Promise<string | undefined> => {
+      const { json } = await bench.server().call('GET', `/api/sessions/${id}/prompts?pending=1`);
+      return json.admissions.find((one: { status: string }) => one.status === 'started')?.admission_id;
+    };
     const someone = () => pages[random() < 0.5 ? 0 : 1];
     for (let step = 0; step < 100; step += 1) {
       const page = someone();
       const dice = random();
-      if (!(await isRunning())) {
+      const turnOf = await running();
+      if (turnOf === undefined) {
         steps.push('send');
         await send(page, `prompt ${step}`);
         const turn = await bench.turn(id, index);
@@ -113,12 +116,14 @@ describe.skipIf(browserMissing !== '')(`the page under rough treatment ${browser
         steps.push('stop');
         await page.getByRole('button', { name: 'Stop' }).click();
         await until('it stopped', async () => (await bench.turn(id, index)).signal.aborted);
+        await until('its turn is over', async () => (await running()) !== turnOf);
         index += 1;
       } else {
         steps.push('end');
         if ((await page.locator('.request').count()) > 0)
           await page.getByRole('button', { name: 'Allow once' }).click();
         (await bench.turn(id, index)).complete();
+        await until('its turn is over', async () => (await running()) !== turnOf);
         index += 1;
       }
       await until(`both show the same after ${steps.slice(-3).join(', ')} (seed ${seed})`, async () => {
