@@ -102,15 +102,15 @@ export const pause = (ms: number): Promise<void> => new Promise((resolve) => set
 
 /** Bytes of all files below a folder; what goes while it is looked at has none. */
 async function sizeOf(folder: string): Promise<number> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const sizes = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) =>
-      stat(path.join(entry.parentPath, entry.name)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const sizes = entries.map((entry) => {
+    const place = path.join(folder, entry.name);
+    if (entry.isDirectory()) return sizeOf(place);
+    return stat(place).then(
+      ({ size }) => size,
+      () => 0,
     );
+  });
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
