@@ -224,8 +224,7 @@ export function createConversation({ root, scroll, actions, welcome }) {
         if (marking?.asked) marking = null;
         busy.clear();
         failed.clear();
-        scroller.setAway(false);
-        scroller.follow();
+        scroller.begin();
       }
       scroller.setAway(Boolean(open?.past));
       const same = !another && before && open && shapeOf(open).every((part, at) => part === shapeOf(before)[at]);

@@ -137,6 +137,15 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
 
   return {
     isFollowing: () => following,
+    /** Another conversation comes, and its end is followed. Nothing is laid out for one that is gone. */
+    begin() {
+      away = false;
+      anchor = null;
+      lastTop = 0;
+      if (following) return;
+      following = true;
+      onFollow(true);
+    },
     /** Goes to the end and stays there. */
     follow() {
       setFollowing(true);
@@ -151,7 +160,7 @@ export function createScroller({ scroll, content, onNear, onFollow }) {
     },
     /** Changes the rows while what is read stays in its place. */
     keep(change) {
-      hold();
+      if (!following) hold();
       const before = anchor;
       // The row that one reads in may be taken away for its like.
       const blocks = before?.node.closest('.live') ? blocksInSight() : [];

@@ -5,6 +5,7 @@ const CLOCK = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' }
 const WEEKDAY = new Intl.DateTimeFormat([], { weekday: 'short' });
 const DAY = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short' });
 const DAY_OF_YEAR = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short', year: 'numeric' });
+const DAY_CLOCK = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 const WHOLE = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'short' });
 
 /** A short time for a list. @param seconds epoch seconds @param now the same */
@@ -25,10 +26,8 @@ export function shortTime(seconds, now) {
 export function clockTime(seconds, now) {
   const date = new Date(seconds * 1000);
   const today = new Date(now * 1000);
-  const time = { hour: '2-digit', minute: '2-digit' };
-  if (date.toDateString() === today.toDateString()) return date.toLocaleTimeString([], time);
-  const year = date.getFullYear() === today.getFullYear() ? {} : { year: 'numeric' };
-  return date.toLocaleString([], { day: 'numeric', month: 'short', ...year, ...time });
+  if (date.toDateString() === today.toDateString()) return CLOCK.format(date);
+  return (date.getFullYear() === today.getFullYear() ? DAY_CLOCK : WHOLE).format(date);
 }
 
 /** A whole date and time. */
