@@ -219,14 +219,14 @@ function opened(entry: AttachmentEntry, handle: FileHandle, size: number, change
   };
 }
 
-/** Opens a new file in a folder that is made if it has to be; an upload beside it may have taken it away, empty. */
+/** Opens a new file in a folder that is made if it has to be; uploads beside it may take it away, empty, while it is made too. */
 async function openIn(folder: string, file: string): Promise<FileHandle> {
   for (let tries = 1; ; tries += 1) {
-    await makeFolder(folder);
     try {
+      await makeFolder(folder);
       return await open(file, 'wx', 0o600);
     } catch (error) {
-      if (!isMissing(error) || tries >= 3) throw error;
+      if (!isMissing(error) || tries >= 20) throw error;
     }
   }
 }

@@ -3,6 +3,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { createAttachmentStore } from '../../db/files/attachment-store.ts';
+import { createPaths } from '../../db/files/paths.ts';
 import { connectGateway } from '../support/gateway.ts';
 import { temporaryFolder } from '../support/home.ts';
 import { rawExchange, rawRequest } from '../support/raw.ts';
@@ -161,6 +163,18 @@ describe('an upload', () => {
     socket.destroy();
     await until('nothing is left', async () => (await readdir(path.join(server.home, 'attachments'))).length === 0);
     expect(server.logs.filter((line) => line.level >= 40)).toEqual([]);
+  });
+
+  it('[AT2] is taken in whatever becomes of those beside it, which take their empty folder away', async () => {
+    const store = createAttachmentStore(createPaths(await temporaryFolder()));
+    const some = async (worker: number): Promise<void> => {
+      for (let n = 0; n < 200; n += 1) {
+        const id = (worker * 1000 + n).toString(16).padStart(32, '0');
+        await (await store.begin('20260101_000000_abcdef', { id, name: 'a.txt' })).discard();
+      }
+    };
+    await Promise.all([0, 1, 2, 3].map(some));
+    expect(await store.list('20260101_000000_abcdef')).toEqual([]);
   });
 
   it('[AT2] that stops is given up, one that goes on slowly is taken, and one that is shorter than it says is not', async () => {
