@@ -176,6 +176,7 @@ export function createFold(runId: string): Fold {
         }
         case 'message.input': {
           const closed: Message[] = open && !isEmpty(open) ? close() : [];
+          unkept = open?.todos ?? unkept;
           open = null;
           parts.push({ type: 'input', text: event.payload.input });
           return [...closed, push(inputRow(event.payload, next))];

@@ -10,7 +10,7 @@ import { checkWorkspace, type WorkspaceCheck } from './workspace.ts';
 /** Sub-folders that are told. */
 export const MAX_FOLDERS = 500;
 /** Entries that are looked at: a folder may have any number. */
-const MAX_LOOKED_AT = 20_000;
+const MAX_LOOKED_AT = 5_000;
 
 const PROBLEMS: Record<Exclude<WorkspaceCheck, 'ok'>, string> = {
   missing: 'There is no such folder on the server.',

@@ -174,6 +174,22 @@ describe('the rows of a run', () => {
       ],
     ],
     [
+      'a list of things to do that is told just before a person says something',
+      [
+        start(),
+        message,
+        plan('a'),
+        { type: 'message.input', payload: { admission_id: 'a2', input: 'and?', timestamp: 102 } },
+        text('b'),
+      ],
+      COMPLETE,
+      [
+        prompt,
+        { id: `${RUN}.1`, role: 'user', content: 'and?', timestamp: 102, run_id: RUN },
+        reply(2, 104, 'b', { todos: [{ content: 'a', status: 'pending' }] }),
+      ],
+    ],
+    [
       'a call that the person denied',
       [start(), call('t1'), denial('t1')],
       COMPLETE,

@@ -65,6 +65,14 @@ describe('a row of another program', () => {
     expect(shown({ _error: true, type: 'odd' }).error?.code).toBe('provider_error');
   });
 
+  it('[RC9] shows what a person denied and what an agent meant to do also where another field is damaged', () => {
+    const todos = [{ content: 'look', status: 'pending' }];
+    expect(shown({ role: 'tool', denied: true, duration_s: 'long' }).denied).toBe(true);
+    expect(shown({ role: 'tool', denied: 'yes' }).denied).toBeUndefined();
+    expect(shown({ todos, model: 5 }).todos).toEqual(todos);
+    expect(shown({ todos: [{ content: 'look', status: 'soon' }] }).todos).toBeUndefined();
+  });
+
   it('[RC9] shows a fragment and what was recovered as such', () => {
     expect(shown({ _partial: true }).status).toBe('partial');
     expect(shown({ _recovered_from_run_journal: true }).recovered).toBe(true);

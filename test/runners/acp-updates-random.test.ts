@@ -127,7 +127,7 @@ function play(random: () => number): RunnerEvent[] {
       if (like < 0.85) events.push(...updates.take(wire(update())));
       else if (like < 0.9) events.push(...updates.announce(wire(call())));
       else if (like < 0.95) events.push(...updates.terminalOutput(of(['t1', 't2', 't3']), words()));
-      else updates.answered(wire(call()), chance(0.5));
+      else updates.answered(wire(call()), of(['yes', 'no', 'nothing'] as const));
     }
     if (prompt > 0 || chance(0.7)) events.push(...updates.promptEnded(usage()));
     if (prompt > 0) expect(updates.busy()).toBe(false);

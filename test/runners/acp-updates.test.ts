@@ -209,7 +209,7 @@ describe('tool calls', () => {
     announce({ toolCallId: 'a', title: 'Write notes.md' });
     announce({ toolCallId: 'b', title: 'Remove it', kind: 'delete' });
     pass(60);
-    updates.answered({ toolCallId: 'a' }, true);
+    updates.answered({ toolCallId: 'a' }, 'yes');
     pass(1);
     change('a', { status: 'completed' });
     expect(payload(events, 'tool.start').map(({ name, preview }) => [name, preview])).toEqual([
@@ -223,17 +223,28 @@ describe('tool calls', () => {
     const { call, change, events, updates } = turn();
     const content = [{ type: 'diff', path: '/work/a.txt', oldText: null, newText: 'new\n' }];
     call('a', { status: 'pending', title: 'Write', kind: 'edit', content });
-    updates.answered({ toolCallId: 'a' }, false);
+    updates.answered({ toolCallId: 'a' }, 'no');
     change('a', { status: 'completed' });
     call('b', { status: 'pending', title: 'Write', kind: 'edit', content });
-    updates.answered({ toolCallId: 'b' }, false);
-    updates.answered({ toolCallId: 'b' }, true);
+    updates.answered({ toolCallId: 'b' }, 'no');
+    updates.answered({ toolCallId: 'b' }, 'yes');
     change('b', { status: 'completed' });
-    const [no, yes] = payload(events, 'tool.complete');
+    // What it was allowed to do it has done, whatever was said to the rest; and nobody has said no by saying nothing.
+    for (const [id, ...said] of [
+      ['c', 'yes', 'no'],
+      ['d', 'nothing'],
+    ] as const) {
+      call(id, { status: 'pending', title: 'Write', kind: 'edit', content });
+      for (const word of said) updates.answered({ toolCallId: id }, word);
+      change(id, { status: 'completed' });
+    }
+    const [no, yes, both, none] = payload(events, 'tool.complete');
     expect(no).toMatchObject({ denied: true, result: 'The person did not allow this.' });
     expect(no?.diff).toBeUndefined();
-    expect(yes?.denied).toBeUndefined();
-    expect(yes?.diff).toContain('+new');
+    for (const one of [yes, both, none]) {
+      expect(one?.denied).toBeUndefined();
+      expect(one?.diff).toContain('+new');
+    }
   });
 
   it('[AC2] what is known of an open call can be asked for, all its updates together', () => {

@@ -9,7 +9,7 @@ import type { MarkerCause, Message, MessageRole, MessageStatus, ToolCall, TurnEr
 import { wellFormed } from '../text.ts';
 import { isPrivateField } from './private-fields.ts';
 import { contentText, fieldOf, isMarkerRow, isOurId, type RawRow, secondsOf } from './row.ts';
-import { isWellTyped } from './well-typed.ts';
+import { isTodos, isWellTyped } from './well-typed.ts';
 
 const ROLES: readonly string[] = ['user', 'assistant', 'tool', 'system'] satisfies MessageRole[];
 const STATUSES: readonly unknown[] = ['complete', 'partial', 'interrupted', 'error'] satisfies MessageStatus[];
@@ -63,6 +63,8 @@ export function toDisplay(raw: RawRow, id: string): Message {
     if (reasoning !== undefined) message.reasoning = wellFormed(reasoning);
     const model = textOf(fieldOf(raw, 'model')) ?? textOf(fieldOf(raw, '_usedModel'));
     if (model !== undefined) message.model = model;
+    const todos = fieldOf(raw, 'todos');
+    if (isTodos(todos)) message.todos = todos;
   }
   if (role === 'tool') {
     const callId = textOf(raw.tool_call_id);
@@ -74,6 +76,7 @@ export function toDisplay(raw: RawRow, id: string): Message {
     if (duration !== undefined) message.duration_s = duration;
     const diff = textOf(fieldOf(raw, 'diff'));
     if (diff !== undefined) message.diff = wellFormed(diff);
+    if (fieldOf(raw, 'denied') === true) message.denied = true;
   }
   if (attachments.length > 0) message.attachments = attachments;
   const usage = fieldOf(raw, 'usage');

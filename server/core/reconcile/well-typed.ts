@@ -2,10 +2,12 @@
  * Whether a row is a `Message` as the interface describes it (RC9): what is not is never passed on as it stands, whoever
  * wrote it and whatever id it bears, but is shown field by field.
  */
+import type { Todo } from '../terms.ts';
 import type { RawRow } from './row.ts';
 
 const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant', 'tool', 'system']);
 const STATUSES: ReadonlySet<unknown> = new Set(['complete', 'partial', 'interrupted', 'error']);
+const TODO_STATUSES: ReadonlySet<unknown> = new Set(['pending', 'in_progress', 'completed']);
 
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
@@ -19,8 +21,8 @@ function isCall(value: unknown): boolean {
   return isText(value.function.name) && isText(value.function.arguments);
 }
 
-const isTodos = (value: unknown): boolean =>
-  Array.isArray(value) && value.every((one) => isObject(one) && isText(one.content) && isText(one.status));
+export const isTodos = (value: unknown): value is Todo[] =>
+  Array.isArray(value) && value.every((one) => isObject(one) && isText(one.content) && TODO_STATUSES.has(one.status));
 
 const isUsage = (value: unknown): boolean =>
   isObject(value) &&

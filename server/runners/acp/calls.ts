@@ -37,7 +37,9 @@ interface Call {
   runs: boolean;
   /** Epoch seconds from which its duration counts. */
   since: number;
-  /** The person said no when it was asked about last. */
+  /** The person said yes to some of it. */
+  allowed: boolean;
+  /** The person said no, and yes to nothing of it. */
   denied: boolean;
   content: CallContent;
   /** Of terminals. */
@@ -45,6 +47,9 @@ interface Call {
   /** Characters of output that may still be told. */
   left: number;
 }
+
+/** What a person has said to a question about a call. */
+export type Said = 'yes' | 'no' | 'nothing';
 
 export interface CallParts {
   /** Epoch seconds. */
@@ -65,8 +70,8 @@ export interface Calls {
   announce(update: Raw): void;
   /** Announces what is still held back. */
   announceAll(): void;
-  /** @param allowed what the person has said */
-  answered(update: Raw, allowed: boolean): void;
+  /** It waited for the person, who said this; what it takes counts from now. */
+  answered(update: Raw, said: Said): void;
   terminalOutput(terminalId: string, text: string): void;
   /** What is known of an open call, by the agent's id. */
   known(toolCallId: string): CallFields | null;
@@ -104,6 +109,7 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
       name: null,
       runs: false,
       since: now(),
+      allowed: false,
       denied: false,
       left: OUTPUT_CHARACTERS,
     };
@@ -232,9 +238,12 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
       announceTo(call);
     },
     announceAll: () => announceTo(null),
-    answered(update, allowed) {
+    answered(update, said) {
       const call = calls.get(keyOf(update));
-      if (call) Object.assign(call, { since: now(), denied: !allowed });
+      if (!call) return;
+      call.since = now();
+      call.allowed ||= said === 'yes';
+      call.denied = said === 'no' && !call.allowed;
     },
     terminalOutput(terminalId, text) {
       const showing = [...calls.values()].filter(({ content }) => content.terminals.includes(terminalId));

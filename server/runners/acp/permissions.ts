@@ -30,7 +30,7 @@ export function createPermissions(
     if (yes === null) return select(no);
     const subject = await subjectOf({ ...updates.known(id), ...saidNow(call) }, agent, workspace);
     const decision = await allow(subject.tool, subject.args, cancelled, `${subject.description}${note}`);
-    updates.answered(toolCall, decision.ok || !decision.denied);
+    updates.answered(toolCall, decision.ok ? 'yes' : decision.denied ? 'no' : 'nothing');
     if (signal.aborted || cancelled.aborted) return CANCELLED;
     if (decision.ok) justAllowed.add(subject.covers);
     return select(decision.ok ? yes : no);

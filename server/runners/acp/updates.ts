@@ -10,7 +10,7 @@ import type { Todo } from '../../core/terms.ts';
 import { createTextJoiner } from '../../core/text.ts';
 import type { RunnerEvent } from '../runner.ts';
 import type { CallFields } from './call-words.ts';
-import { createCalls } from './calls.ts';
+import { createCalls, type Said } from './calls.ts';
 import { blockText } from './content.ts';
 import { cutMiddle, oneLineOf, type Raw, recordOf, stringOf } from './raw.ts';
 import { type CostLedger, createUsageReader } from './usage.ts';
@@ -27,8 +27,8 @@ export interface TurnUpdates {
   take(update: unknown): RunnerEvent[];
   /** The call that a permission request is about (its `toolCall`): it is announced now. */
   announce(toolCall: unknown): RunnerEvent[];
-  /** The person has answered about this call: what it takes counts from now. */
-  answered(toolCall: unknown, allowed: boolean): void;
+  /** A question about this call is over: what the call takes counts from now. */
+  answered(toolCall: unknown, said: Said): void;
   /** What the agent has said of a call that has not ended, all its updates together, as it came. */
   known(toolCallId: string): CallFields | null;
   /** What a terminal of ours has put out, for the call that shows it. */
@@ -154,7 +154,7 @@ export function createTurnUpdates({ now, cwd, ledger }: UpdateParts): TurnUpdate
   return {
     take: (update) => told(() => take(recordOf(update))),
     announce: (toolCall) => told(() => calls.announce(recordOf(toolCall))),
-    answered: (toolCall, allowed) => calls.answered(recordOf(toolCall), allowed),
+    answered: (toolCall, said) => calls.answered(recordOf(toolCall), said),
     known: calls.known,
     terminalOutput: (terminalId, text) => told(() => calls.terminalOutput(terminalId, text)),
     busy: () => calls.open() > 0,
