@@ -179,7 +179,7 @@ describe('the rows of a run', () => {
         start(),
         message,
         plan('a'),
-        { type: 'message.input', payload: { admission_id: 'a2', input: 'and?', timestamp: 102 } },
+        { type: 'message.input', payload: { kind: 'steer', admission_id: 'a2', input: 'and?', timestamp: 102 } },
         text('b'),
       ],
       COMPLETE,
