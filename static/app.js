@@ -306,7 +306,10 @@ const composer = createComposer({
       known(session);
     },
     /** What a conversation that is made now begins with: it belongs to the project that the list shows. */
-    next: () => ({ ...choices.next(), project_id: state().list.view.project }),
+    async next() {
+      const { project } = state().list.view;
+      return { ...(await choices.next()), project_id: project };
+    },
     command: pageCommands.run,
     models: () => state().models,
     follow: () => conversation.follow(),

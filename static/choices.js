@@ -15,13 +15,14 @@ export function createChoices({ api, store, actions }) {
   const places = createPlaces({ api, onChange: () => folder.refresh() });
   /** For a conversation that does not exist yet; `undefined` where nothing was chosen. */
   const chosen = { model: undefined, workspace: undefined };
+  /** Settles when the folder that was picked last was looked at. */
+  let looked = Promise.resolve(null);
 
   const modelOf = ({ open }) => (open === null ? (chosen.model ?? null) : (open.session?.model ?? null));
   const folderOf = ({ open }) => (open === null ? (chosen.workspace ?? null) : (open.session?.workspace ?? null));
 
   /** @returns null, or a sentence when it was refused */
-  async function choose(field, value) {
-    const { open } = store.get();
+  async function choose(field, value, { open } = store.get()) {
     if (open === null) {
       chosen[field] = value;
       render(store.get());
@@ -52,7 +53,10 @@ export function createChoices({ api, store, actions }) {
     placeholder: 'Search, or type the path of a folder',
     groups: (query) => folderGroups(folders(), query),
     note: (query, isEmpty) => folderNote(folders(), query, isEmpty),
-    onPick: ({ path }) => chooseFolder(path),
+    onPick({ path }) {
+      looked = chooseFolder(path);
+      return looked;
+    },
     onOpen: places.forget,
   });
 
@@ -64,9 +68,11 @@ export function createChoices({ api, store, actions }) {
 
   /** @returns null, or a sentence when it was refused: one that is gone is not found out by sending */
   async function chooseFolder(path) {
+    // Another conversation may be open when the answer comes.
+    const target = store.get();
     const { failure } = path === null ? {} : await places.look(path);
     if (failure) return failure.message;
-    const refused = await choose('workspace', path);
+    const refused = await choose('workspace', path, target);
     if (!refused && path !== null) recent.used(path);
     return refused;
   }
@@ -89,8 +95,11 @@ export function createChoices({ api, store, actions }) {
     render,
     openModel: model.open,
     modelOf,
-    /** What the next new conversation is made with. */
-    next: () => ({ model: modelOf({ open: null }), workspace: folderOf({ open: null }) }),
+    /** What the next new conversation is made with; whoever sends at once does not overtake the choice of a folder. */
+    async next() {
+      await looked;
+      return { model: modelOf({ open: null }), workspace: folderOf({ open: null }) };
+    },
     /** Takes a model by its id, or by words of its name. Resolves with a sentence when it was not taken, else null. */
     async chooseModel(words) {
       const id = meantModel(store.get().models, words);

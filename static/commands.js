@@ -33,6 +33,9 @@ export function commandIn(text) {
  */
 export const forAgent = (text) => (commandIn(text.trimStart()) ? text.trimStart() : text);
 
+/** A text that an agent got, as it stands in the message box: with that space where the page would take it. */
+export const forBox = (text) => (commandIn(text) ? ` ${text}` : text);
+
 /**
  * What a text that is being typed may become: options with the text to put in its place, `whole` when nothing may
  * follow it. A whole name of a command can be sent to the agent as well.

@@ -3,6 +3,7 @@
  * in sending.js; what is above the box has files of its own: composer-notes, composer-queue, composer-files.
  */
 
+import { forBox } from './commands.js';
 import { createCompletion } from './completion.js';
 import { createFiles, uploadAll } from './composer-files.js';
 import { createComposerNotes } from './composer-notes.js';
@@ -214,10 +215,10 @@ export function createComposer({ root, scroll, main, api, pickers, settings, act
     }
   }
 
-  /** Puts a text and files into a box; a text that is there already stays in front of it. */
+  /** Puts a text for the agent and files into a box; a text that is there already stays in front of it. */
   function offer(id, text, more = []) {
     const box = drafts.box(id);
-    drafts.typed(id, box.text.trim() === '' ? text : `${box.text}\n\n${text}`);
+    drafts.typed(id, box.text.trim() === '' ? forBox(text) : `${box.text}\n\n${text}`);
     if (more.length > 0) drafts.filed(id, [...box.files, ...more]);
     if (id !== current) return;
     refresh();

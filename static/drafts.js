@@ -27,10 +27,14 @@ const newBox = (stored) => ({
   tries: stored?.tries ?? {},
   /** What the server has as draft, as far as we know. */
   saved: null,
+  /** What it had when this was written: only over these it is written without having been asked. */
+  over: stored?.over ?? [stored?.text ?? ''],
   /** Whether there is a text here that the server was not given yet. */
   unsaved: stored?.unsaved ?? stored !== null,
+  /** Whether the server has another one's words in place of the text here: it is nowhere else. */
+  own: stored?.own ?? false,
   /** Nothing that is here was typed here, or the server had all of it: its draft may stand in place of it. */
-  fresh: stored === null || (stored.unsaved === false && Object.keys(stored.tries).length === 0),
+  fresh: stored === null || (stored.unsaved === false && !stored.own && Object.keys(stored.tries).length === 0),
   /** What was saved from here, the newest first. */
   echoes: [],
 });
@@ -51,12 +55,18 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
   };
 
   const keep = (id) => {
-    const { text, tries, files, unsaved } = boxes.get(id);
+    const { text, tries, files, unsaved, own, saved, echoes, over: before } = boxes.get(id);
+    // The last that was given to the server may have arrived, answered or not.
+    const given = saved === null ? before : [...new Set([saved, ...echoes.slice(0, 1)])];
     // Bytes do not outlive the page; what is uploaded does.
     const uploaded = files.filter((file) => file.id !== null).map(({ id, name, size }) => ({ id, name, size }));
     try {
       if (text === '' && uploaded.length === 0 && !unsaved) storage.removeItem(keyOf(id));
-      else storage.setItem(keyOf(id), JSON.stringify({ text, tries, files: uploaded, unsaved }));
+      else
+        storage.setItem(
+          keyOf(id),
+          JSON.stringify({ text, tries, files: uploaded, unsaved, own, over: unsaved ? given : undefined }),
+        );
     } catch {
       // A full or forbidden storage costs only the protection against a reload.
     }
@@ -72,13 +82,13 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
     const box = boxes.get(id);
     const { text } = box;
     try {
-      if (text !== box.saved) {
+      if (box.unsaved && text !== box.saved) {
         box.echoes = [text, ...box.echoes].slice(0, MOST_ECHOES);
         await saveDraft(id, text);
         box.saved = text;
       }
-      if (text === box.text) {
-        box.unsaved = false;
+      if (text === box.saved) {
+        Object.assign(box, { own: false, unsaved: text !== box.text });
         keep(id);
       }
     } catch {
@@ -120,9 +130,10 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
   return {
     box,
 
-    /** The person typed. */
+    /** The person typed. Whoever empties a box of words of their own does not empty what another one wrote. */
     typed(id, text) {
-      Object.assign(box(id), { text, fresh: false, unsaved: id !== NEW });
+      const one = box(id);
+      Object.assign(one, { text, fresh: false, unsaved: id !== NEW && !(one.own && text === '') });
       keep(id);
       later(id);
     },
@@ -135,7 +146,8 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
 
     /**
      * The draft of a session as the server has it now. It comes into the box where nothing was typed; what was typed
-     * while the server could not be reached goes there. Returns whether the text of the box changed.
+     * while the server could not be reached goes there, unless a page that was away finds that another one has written
+     * meanwhile. Returns whether the text of the box changed.
      */
     offered(id, draft) {
       const one = box(id);
@@ -144,13 +156,18 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       if (one.echoes.includes(draft) && !(one.fresh && draft === '')) return false;
       one.saved = draft;
       if (one.unsaved) {
-        if (isFirst) later(id, 0);
-        return false;
+        const mayGo = !isFirst || one.over.includes(draft);
+        if (isFirst && mayGo) later(id, 0);
+        if (mayGo) return false;
+        Object.assign(one, { unsaved: false, own: true });
       }
-      if (draft === one.text || !(one.fresh || one.text === '')) return false;
-      Object.assign(one, { text: draft, fresh: true });
+      const isTaken = draft !== one.text && (one.fresh || one.text === '');
+      if (isTaken) Object.assign(one, { text: draft, fresh: true });
+      // An empty draft is no word of another one: what was here may have been sent from there.
+      if (draft === one.text) one.own = false;
+      else if (draft !== '') one.own = true;
       keep(id);
-      return true;
+      return isTaken;
     },
 
     /**
@@ -163,6 +180,8 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       const one = box(id);
       const key = JSON.stringify(of);
       if (one.tries[step]?.of !== key) one.tries[step] = { id: newRequestId(), of: key, how };
+      // Wherever the text came from, it is this box that answers for it now.
+      one.fresh = false;
       keep(id);
       return one.tries[step];
     },
@@ -173,6 +192,8 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       boxes.delete(NEW);
       keep(sessionId);
       storage.removeItem(keyOf(NEW));
+      // Its prompt may be refused: then it is a draft like any other.
+      later(sessionId);
     },
 
     /** The server has accepted this. What was typed or added meanwhile stays. */
@@ -180,17 +201,19 @@ export function createDrafts({ saveDraft, storage = tabStorage() }) {
       const one = box(id);
       Object.assign(one, { tries: {}, error: '', unreachable: false });
       if (one.text === text) one.text = '';
-      one.unsaved = id !== NEW;
+      one.unsaved = id !== NEW && !(one.own && one.text === '');
+      one.own &&= one.text !== '';
       one.files = one.files.filter((file) => !files.includes(file.id));
       keep(id);
-      later(id, 0);
+      // Of what the server has nothing may be known yet, when this is found out by a page that was away.
+      if (one.saved !== null) later(id, 0);
     },
 
     /** The server is there again: errors that say otherwise go, and drafts that it lacks are saved. */
     reconnected() {
       for (const [id, one] of boxes) {
         if (one.unreachable) Object.assign(one, { error: '', unreachable: false });
-        if (one.unsaved) later(id, 0);
+        if (one.unsaved && one.saved !== null) later(id, 0);
       }
     },
 

@@ -145,12 +145,15 @@ export function folderGroups({ chosen, recent, places }, query) {
   ];
 }
 
+const countOf = (folders) =>
+  folders === 0 ? 'There are no folders in it.' : folders === 1 ? '1 folder' : `${folders} folders`;
+
 /** What is to be said of what was typed, or nothing. @param isEmpty there is nothing to choose */
 export function folderNote({ places }, query, isEmpty) {
   const { place, name } = placeOf(query, places);
   if (!place) return '';
   if (place.failure) return place.failure.message;
   if (place.more) return `There are more folders in ${place.path} than can be listed: type the whole name.`;
-  if (name === '') return place.folders.length === 0 ? 'There are no folders in it.' : '';
+  if (name === '') return `${place.path}: ${countOf(foldersLike(place, '').length)}`;
   return isEmpty ? `There is no folder like “${name}” in ${place.path}.` : '';
 }

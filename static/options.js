@@ -1,6 +1,10 @@
 /** A list of options in groups, chosen with the keys of a field that keeps the focus, or with a pointer. */
 import { h, icon } from './dom.js';
 
+/** What tells one option from another when the list is made anew. */
+const IDENTITY = ['id', 'path', 'goes', 'label'];
+const isSame = (one, other) => other !== null && IDENTITY.every((key) => one[key] === other[key]);
+
 /**
  * @param id of the list; its options have ids that begin with it
  * @param field has the focus: it is told which option is active
@@ -18,6 +22,8 @@ export function createOptions({ id, label, field, onPick }) {
   });
   let entries = [];
   let active = -1;
+  /** The option that the keys went to, if they did. */
+  let reached = null;
   field.setAttribute('aria-controls', id);
   field.setAttribute('aria-autocomplete', 'list');
 
@@ -35,7 +41,9 @@ export function createOptions({ id, label, field, onPick }) {
   }
 
   const step = (by) => {
-    if (entries.length > 0) activate((active + by + entries.length) % entries.length);
+    if (entries.length === 0) return;
+    activate((active + by + entries.length) % entries.length);
+    reached = entries[active].option;
   };
 
   function optionElement(option) {
@@ -53,6 +61,7 @@ export function createOptions({ id, label, field, onPick }) {
       h('span.option-label', { dir: 'auto' }, option.label),
       option.detail ? h('span.option-detail', {}, option.detail) : null,
       option.current ? icon('check') : option.goes === undefined ? null : icon('into'),
+      option.goes === undefined ? null : h('span.offscreen', {}, 'leads into it'),
     );
     if (index !== null) entries.push({ element: made, option });
     return made;
@@ -60,8 +69,12 @@ export function createOptions({ id, label, field, onPick }) {
 
   return {
     element,
-    /** @param groups `[{label?, options: [{label, detail?, current?, disabled?, title?, goes?, …}]}]` */
-    show(groups) {
+    /**
+     * @param groups `[{label?, options: [{label, detail?, current?, disabled?, title?, goes?, …}]}]`
+     * @param again more is known of what is shown already: the option that the keys went to stays the active one
+     */
+    show(groups, again = false) {
+      if (!again) reached = null;
       entries = [];
       active = -1;
       element.replaceChildren();
@@ -79,7 +92,8 @@ export function createOptions({ id, label, field, onPick }) {
             ),
           );
       }
-      const current = entries.findIndex(({ option }) => option.current);
+      const stays = entries.findIndex(({ option }) => isSame(option, reached));
+      const current = stays >= 0 ? stays : entries.findIndex(({ option }) => option.current);
       activate(current < 0 ? Math.min(0, entries.length - 1) : current);
     },
     key(event) {

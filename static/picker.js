@@ -47,7 +47,7 @@ export function createPicker({
     autocapitalize: 'off',
     spellcheck: 'false',
     placeholder,
-    oninput: refresh,
+    oninput: () => refresh(),
     onkeydown: onKey,
   });
   const options = createOptions({
@@ -56,7 +56,7 @@ export function createPicker({
     field,
     onPick: (option) => (option.goes === undefined ? take(() => onPick(option)) : type(option.goes)),
   });
-  const told = h('p.option-none', { hidden: true, role: 'status' });
+  const told = h('p.option-none', { role: 'status' });
   const problem = h('p.error', { role: 'alert' });
   const popup = h(
     'div.popup',
@@ -67,15 +67,14 @@ export function createPicker({
     told,
   );
 
-  function refresh() {
+  function refresh(again = false) {
     const query = field.value.trim();
     const found = groups(query);
-    options.show(found);
+    options.show(found, again);
     const isEmpty = found.every((group) => group.options.length === 0);
     options.element.hidden = isEmpty;
-    const text = note(query, isEmpty);
-    told.hidden = text === '';
-    setText(told, text);
+    // Never hidden: what is unhidden with its words is not read out.
+    setText(told, note(query, isEmpty));
   }
 
   function type(text) {
@@ -138,7 +137,7 @@ export function createPicker({
     open,
     close,
     /** What can be chosen has changed. */
-    refresh: () => !popup.hidden && refresh(),
+    refresh: () => !popup.hidden && refresh(true),
     value(text, title = text) {
       setText(value, text);
       button.title = `${label}: ${title}`;

@@ -12,7 +12,7 @@ const KEPT = 'Your text is still here.';
 const LAST = 50;
 
 /**
- * @param actions `next()` (fields of a new session), `moved(session)` (the box of a new conversation is now that of this
+ * @param actions `next()` (resolves with the fields of a new session), `moved(session)` (the box of a new conversation is now that of this
  *   session), `filesChanged(id)`, `command(command, requestId)` (resolves with a sentence when it was not understood)
  * @returns `send(id, mode)`, `settle(id)`
  */
@@ -28,7 +28,7 @@ export function createSending({ api, drafts, actions }) {
   }
 
   async function createSession() {
-    const fields = Object.fromEntries(Object.entries(actions.next()).filter(([, value]) => value !== null));
+    const fields = Object.fromEntries(Object.entries(await actions.next()).filter(([, value]) => value !== null));
     const { id: key } = drafts.tryOf(NEW, 'session', fields);
     const { session } = await api.post('api/sessions', fields, { 'idempotency-key': key });
     drafts.moved(session.session_id);

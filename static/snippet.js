@@ -7,11 +7,11 @@ const WORD = '[\\p{L}\\p{N}]';
 /** More than a hit has room for, in characters: some texts have no words to cut them at. */
 const MOST = 1000;
 /** Code stands as it is; the words around it lose their signs. */
-const CODE = /(`+)([\s\S]*?[^`])\1(?!`)/;
+const CODE = /(?<!`)(`+)(?!`)([\s\S]*?[^`])\1(?!`)/;
 /** What stands in front of a line: a fence, a heading, a quote, a list, a task. */
 const LINE_START = /^[ \t]*(?:(?:```|~~~)[^\n]*|#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)/gm;
 /** The line below the head of a table, and one across the page. */
-const RULE = /^[ \t|:-]*-{2,}[ \t|:-]*$|^[ \t]*(?:\*[ \t]*){3,}$/gm;
+const RULE = /^(?=.*--)[ \t|:-]+$|^[ \t]*(?:\*[ \t]*){3,}$/gm;
 const PICTURE_OR_LINK = /!?\[([^\][\n]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:[ \t]+"[^"\n]*")?(?:\)|$|(?=…))/g;
 const PAIRS = [/(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])\1/g, /(~~)(?=[^\s~])([^~\n]*[^\s~])\1/g];
 const LOW_PAIR = new RegExp(`(?<!${WORD}|_)(_{1,3})(?=[^\\s_])([^\\n]*?[^\\s_])\\1(?!${WORD}|_)`, 'gu');
@@ -33,6 +33,6 @@ function withoutSigns(text) {
   return plain
     .replace(OPENING, '')
     .replace(CLOSING, '')
-    .replace(/[ \t]*\|[ \t]*/g, ' ')
+    .replace(/\|/g, ' ')
     .replace(/\\([\\`*_{}[\]()#+\-.!~|<>])/g, '$1');
 }

@@ -24,6 +24,10 @@ async function atWork(fields?: object) {
   return { id, page: await bench.open(id) };
 }
 
+/** What the tab keeps of the box of a session. */
+const keptOf = (page: OpenPage, id: string): Promise<{ unsaved: boolean }> =>
+  page.evaluate(`JSON.parse(sessionStorage.getItem('turnkeep:' + location.pathname + ':draft:${id}'))`);
+
 /** Gives files to the page as a paste or a drop does. */
 async function give(page: OpenPage, how: 'paste' | 'drop', ...files: { name: string; bytes: string }[]) {
   await page.evaluate(`{
@@ -94,6 +98,15 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     await box(page).fill('p2, but shorter');
     await box(page).press('Enter');
     await until('it waits', async () => (await chips(page)).length === 1);
+    // What was said to the agent is not the page's when it comes back.
+    await send(page, ' /rewind 3');
+    await until('both wait', async () => (await chips(page)).join() === 'p2, but shorter,/rewind 3');
+    await page.locator('.chip').last().getByRole('button', { name: 'Change' }).click();
+    await until('the text is back', async () => (await written(page)) === ' /rewind 3');
+    await box(page).press('Enter');
+    await until('both wait', async () => (await chips(page)).length === 2);
+    await page.locator('.chip').last().getByRole('button', { name: 'Cancel' }).click();
+    await until('one waits', async () => (await chips(page)).length === 1);
     first.complete();
     const second = await bench.turn(id, 1);
     expect(second.turn.input).toBe('p2, but shorter');
@@ -234,8 +247,13 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     // What somebody writes is theirs, whatever is written elsewhere.
     await box(open).fill('my own words');
     await until('it is saved', async () => (await saved()) === 'my own words');
-    expect(await written(page)).toBe('begun on the laptop, and');
     await until('it is followed', async () => (await written(phone)) === 'my own words');
+    expect(await written(page)).toBe('begun on the laptop, and');
+    await page.reload();
+    // It knows the conversation, and with it the draft.
+    await page.getByRole('button', { name: 'Rename this conversation' }).waitFor();
+    expect(await written(page)).toBe('begun on the laptop, and');
+    expect(await saved()).toBe('my own words');
     // The Enter of a touch keyboard is a new line, so the button sends.
     await box(phone).press('Enter');
     expect(await written(phone)).toContain('\n');
@@ -269,6 +287,7 @@ describe.skipIf(browserMissing !== '')(`the message box ${browserMissing}`, () =
     // What was saved here and written on elsewhere is there as it is now.
     await box(page).fill('first');
     await until('it is saved', async () => (await saved()) === 'first');
+    await until('the page knows', async () => !(await keptOf(page, id)).unsaved);
     await page.goto('about:blank');
     await bench.server().call('PATCH', `/api/sessions/${id}`, { draft: 'first, then this' });
     await page.goBack();

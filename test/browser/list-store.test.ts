@@ -210,6 +210,10 @@ describe('what the list shows', () => {
     for (const [piece, words] of shown) expect(plainWords(piece)).toBe(words);
     // Some texts have no words to cut them at, and signs without end.
     expect(plainWords('*_`[~'.repeat(100_000)).length).toBeLessThan(2_000);
+    for (const sign of '-`*_[|~ ') {
+      for (const end of ['', 'x', `x${sign}`]) expect(plainWords(sign.repeat(990) + end).length).toBeLessThan(1_000);
+      expect(plainWords(`${sign.repeat(10_000)}x`).length).toBeLessThan(2_000);
+    }
   });
 
   test('[UI8] unread is what came after the first visit and was not looked at since', () => {

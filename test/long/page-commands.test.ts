@@ -210,9 +210,10 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     await field.fill(path.join(folder, 'nowhere', 'at-all'));
     await tells('There is no such folder on the server.');
     expect(await options(page)).toEqual([]);
-    // From folder to folder, with the keyboard alone.
+    // From folder to folder, with the keyboard alone; where one is now is said.
     await field.fill(`${folder}/`);
     await offers('Use this folder', 'Up', 'other', 'project');
+    await tells(`${folder}: 2 folders`);
     await field.fill(`${folder}/.`);
     await offers('.cache');
     await field.fill(path.join(folder, 'PRO'));
@@ -248,5 +249,40 @@ describe.skipIf(browserMissing !== '')(`commands and pickers ${browserMissing}`,
     const other = page.url().split('/').at(-1)!;
     expect((await sessionOf(other)).workspace).toBe(project);
     (await bench.turn(other)).complete();
+  });
+
+  test('[UI34] answers that come late change neither what the keys went to nor another conversation', async () => {
+    const folder = await realpath(await temporaryFolder());
+    const first = await bench.session({ workspace: folder });
+    const other = await bench.session();
+    const page = await bench.open(first);
+    const waiting: (() => void)[] = [];
+    await page.route('**/api/folders*', async (route) => {
+      await new Promise<void>((go) => waiting.push(go));
+      await route.continue();
+    });
+    const answer = async () => {
+      await until('it is asked', () => waiting.length > 0);
+      for (const go of waiting.splice(0)) go();
+    };
+    const picker = page.locator('.picker-folder');
+    await picker.click();
+    await page.keyboard.press('ArrowUp');
+    expect(await active(page)).toBe('No folder');
+    await answer();
+    await page.locator('.popup:visible [role="status"]', { hasText: bench.server().home }).waitFor();
+    expect(await active(page)).toBe('No folder');
+    await page.keyboard.press('ArrowDown');
+    expect(await active(page)).toBe(path.basename(folder));
+    // It is looked at before it is taken; meanwhile one goes elsewhere.
+    await page.keyboard.press('Enter');
+    await until('it is asked', () => waiting.length > 0);
+    await page.evaluate(`location.hash = '#/s/${other}'`);
+    await until('the other is open', async () => ((await picker.textContent()) ?? '').includes('No folder'));
+    const taken = page.waitForRequest((request) => request.method() === 'PATCH');
+    await answer();
+    expect((await taken).url()).toContain(first);
+    await until('the popup is gone', async () => (await page.locator('.popup:visible').count()) === 0);
+    expect((await sessionOf(other)).workspace).toBeNull();
   });
 });
