@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
-import { createPageBench, isStored } from '../support/page-bench.ts';
+import { closeSettings, createPageBench, isStored } from '../support/page-bench.ts';
 import { until } from '../support/until.ts';
 
 const bench = createPageBench();
@@ -23,7 +23,7 @@ const leaveField = (page: OpenPage) => page.evaluate('document.activeElement.blu
 async function set(page: OpenPage, group: string, value: string): Promise<void> {
   await page.getByRole('button', { name: 'Settings' }).click();
   await page.getByRole('group', { name: group }).getByLabel(value).check();
-  await page.getByRole('button', { name: 'Done' }).click();
+  await closeSettings(page);
 }
 
 describe.skipIf(browserMissing !== '')(`comfort ${browserMissing}`, () => {

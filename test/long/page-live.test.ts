@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
 import { temporaryFolder } from '../support/home.ts';
-import { answersOn, createPageBench, isStored, promptsOn } from '../support/page-bench.ts';
+import { answersOn, closeSettings, createPageBench, isStored, promptsOn } from '../support/page-bench.ts';
 import { createEchoRunner } from '../support/scripted-runner.ts';
 import { createTcpRelay } from '../support/tcp-relay.ts';
 import { startTestServer } from '../support/test-server.ts';
@@ -297,7 +297,7 @@ describe.skipIf(browserMissing !== '')(`live everywhere ${browserMissing}`, () =
     await page.getByRole('button', { name: 'Settings' }).click();
     await page.getByRole('group', { name: 'Notifications' }).getByLabel('On').check();
     await until('the browser has asked', async () => (await told(page)).join() === 'asked');
-    await page.getByRole('button', { name: 'Done' }).click();
+    await closeSettings(page);
     await bench.answered(id, 'in sight', 'yes');
     await show(page, false);
     await page.clock.install();

@@ -1,6 +1,7 @@
 /** Coming in, being put out, and coming in again, as a person does it. */
 import { describe, expect, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
+import { closeSettings } from '../support/page-bench.ts';
 import { createEchoRunner } from '../support/scripted-runner.ts';
 import { createTcpRelay } from '../support/tcp-relay.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -159,7 +160,7 @@ describe.skipIf(browserMissing !== '')(`login ${browserMissing}`, () => {
     await endAllLogins(server);
     await page.locator('#credential').waitFor();
     expect(await page.locator('.secret-value').isVisible()).toBe(true);
-    await page.getByRole('button', { name: 'Done' }).click();
+    await closeSettings(page);
     await logIn(page);
     await isLive(page);
   });

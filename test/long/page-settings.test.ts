@@ -1,6 +1,7 @@
 /** The settings of the server and of who may come in, as a person uses them. */
 import { describe, expect, test } from 'vitest';
 import { browserMissing, createBrowser, type OpenPage } from '../support/browser.ts';
+import { closeSettings } from '../support/page-bench.ts';
 import { createScriptedRunner } from '../support/scripted-runner.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { until } from '../support/until.ts';
@@ -87,7 +88,7 @@ describe.skipIf(browserMissing !== '')(`settings ${browserMissing}`, () => {
       'it is kept',
       async () => (await server.call('GET', '/api/settings')).json.busy_input_mode === 'interrupt',
     );
-    await page.getByRole('button', { name: 'Done' }).click();
+    await closeSettings(page);
     for (const text of ['work', 'no, this']) {
       await page.getByLabel('Message', { exact: true }).fill(text);
       await page.getByLabel('Message', { exact: true }).press('Enter');
@@ -128,7 +129,7 @@ describe.skipIf(browserMissing !== '')(`settings ${browserMissing}`, () => {
     const other = await browser.open(server.url, { userAgent: IPHONE });
     await logIn(other, 'Password', PASSWORD);
     await isLive(other);
-    await page.getByRole('button', { name: 'Done' }).click();
+    await closeSettings(page);
     await openSettings(page, 'Access');
     const list = section(page, 'Browsers logged in').getByRole('listitem');
     await until('both are there', async () => (await list.count()) === 2);
@@ -156,7 +157,7 @@ describe.skipIf(browserMissing !== '')(`settings ${browserMissing}`, () => {
     expect(await statusOf(server, secret)).toBe(200);
     await page.getByRole('button', { name: 'Copy' }).click();
     await shows(page, 'Access tokens', 'Copied');
-    await page.getByRole('button', { name: 'Done' }).click();
+    await closeSettings(page);
     await openSettings(page, 'Access');
     const entry = section(page, 'Access tokens').getByRole('listitem');
     expect(await entry.textContent()).toMatch(

@@ -66,6 +66,12 @@ export function createPageBench(): PageBench {
   return bench;
 }
 
+/** Closes the settings, and waits until nothing of them can be taken for what is asked for next. */
+export async function closeSettings(page: OpenPage): Promise<void> {
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.locator('dialog.settings').waitFor({ state: 'detached' });
+}
+
 /** The prompts that the page shows, in order. */
 export const promptsOn = (page: OpenPage): Promise<string[]> => page.locator('.user .bubble-text').allInnerTexts();
 
