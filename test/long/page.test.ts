@@ -24,6 +24,14 @@ async function send(page: OpenPage, text: string): Promise<void> {
   await box(page).press('Enter');
 }
 
+/** The notes behind the eighth prompt from the end: a page that was loaded anew has no more of the past than that for sure. */
+const NOTES = `(() => {
+  const all = [...document.querySelectorAll('.user .bubble-text, .note')];
+  const prompts = all.filter((one) => one.matches('.bubble-text'));
+  const since = all.indexOf(prompts.at(-8) ?? prompts[0]);
+  return all.slice(since).filter((one) => one.matches('.note')).map((one) => one.textContent);
+})()`;
+
 /** What a person sees of the end of a conversation; how far back a page has read is its own matter. */
 const view = async (page: OpenPage) =>
   JSON.stringify([
@@ -31,7 +39,7 @@ const view = async (page: OpenPage) =>
     (await shown(page)).slice(-200),
     await page.locator('.chip-text').allTextContents(),
     await page.locator('.request').count(),
-    (await page.locator('.note').allTextContents()).slice(-3),
+    await page.evaluate(NOTES),
     await page.locator('.stop:visible').count(),
   ]);
 
