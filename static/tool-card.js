@@ -58,11 +58,11 @@ export function createTool(key, opened) {
       setText(name, tool.name);
       setText(preview, tool.preview ?? previewOf(tool.args));
       const done = isDone(tool);
+      const status = statusOf(tool, running);
       if (tool.output && !done) grow(tool.output);
       tail.hidden = done || !running || !tool.output;
-      error.hidden = statusOf(tool, running) !== 'failed' || !tool.result;
+      error.hidden = status !== 'failed' || !tool.result;
       if (!error.hidden) setText(error, tool.result.trim().split('\n', 1)[0].slice(0, MOST_OF_ERROR));
-      const status = statusOf(tool, running);
       if (card.element.dataset.status === status) {
         if (begins) card.changed();
         return;

@@ -2,6 +2,7 @@
  * JSON-RPC 2.0 as the gateway speaks it: what a client may send, and the texts of what it is answered. A refusal has the
  * number of the gateway's catalogue, and in `data.code` the stable word that REST has for it.
  */
+import { isRecord } from '../../server/core/text.ts';
 import { AppError, CATALOGUE, storageRefusal } from '../../server/errors.ts';
 
 export type RequestId = string | number;
@@ -27,9 +28,6 @@ export class RpcError extends Error {
   }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isId = (value: unknown): value is RequestId => typeof value === 'string' || Number.isSafeInteger(value);
 
 /** Sorts a frame. @param text one message, trimmed and not empty */
@@ -40,7 +38,7 @@ export function readFrame(text: string): Incoming {
   } catch {
     return { kind: 'invalid', id: null, error: new RpcError(-32700, 'The frame is not valid JSON.') };
   }
-  if (!isObject(frame)) {
+  if (!isRecord(frame)) {
     return { kind: 'invalid', id: null, error: new RpcError(-32600, 'A frame is one JSON-RPC object.') };
   }
   const { id, method, params = {} } = frame;
@@ -55,7 +53,7 @@ export function readFrame(text: string): Incoming {
   });
   if (typeof method !== 'string') return refuse('A request has a method.');
   if (id !== undefined && id !== null && known === null) return refuse('An id is a string or an integer.');
-  if (!isObject(params)) return refuse('params is an object.', -32602);
+  if (!isRecord(params)) return refuse('params is an object.', -32602);
   return { kind: 'request', id: known, method, params };
 }
 

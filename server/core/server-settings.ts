@@ -2,6 +2,7 @@
  * What the person of a server has chosen in place of config.yaml. Kept as one JSON value, which a later version may have
  * written more into: what is not understood counts as no choice.
  */
+import { isRecord } from './text.ts';
 
 /** What a prompt may do by default while a turn runs. */
 export const BUSY_MODES = ['queue', 'steer', 'interrupt'] as const;
@@ -13,15 +14,12 @@ export interface ServerSettings {
   busy_input_mode: (typeof BUSY_MODES)[number] | null;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The fields of the kept value, also those that only other versions know; none of one that is not a JSON object. */
 function fieldsOf(kept: string | null): Record<string, unknown> {
   if (kept === null) return {};
   try {
     const value: unknown = JSON.parse(kept);
-    return isObject(value) ? value : {};
+    return isRecord(value) ? value : {};
   } catch {
     return {};
   }

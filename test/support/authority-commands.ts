@@ -80,7 +80,7 @@ async function submitTo(
   } else if (waiting(model, session).length >= QUEUE_MAX) {
     expect([answer.status, answer.json.code], 'AD5').toEqual([429, 'queue_full']);
   } else if (overCap || (answer.status === 429 && real.isOverCap(session))) {
-    // The same, and it goes on.
+    // A recovery on another server counts as well, and this one goes on.
     expect([answer.status, answer.json.code], 'LE7').toEqual([429, 'max_concurrent_sessions']);
   } else {
     expect(answer.status, answer.text).toBe(202);

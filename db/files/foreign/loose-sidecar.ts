@@ -3,6 +3,7 @@
  * its fields in another order. What fits is read; nothing is repaired.
  */
 import { stat } from 'node:fs/promises';
+import { isRecord } from '../../../server/core/text.ts';
 import { isMissing } from '../atomic.ts';
 import { readPlainFile } from '../plain-file.ts';
 import { type FileIdentity, identityOf } from '../sidecar-jobs.ts';
@@ -24,11 +25,11 @@ export async function readLoosely(file: string, sessionId: string): Promise<Loos
   try {
     const identity = identityOf(await stat(file));
     const value: unknown = JSON.parse(String(await readPlainFile(file)));
-    if (!isObject(value) || !Array.isArray(value.messages) || value.session_id !== sessionId) return null;
+    if (!isRecord(value) || !Array.isArray(value.messages) || value.session_id !== sessionId) return null;
     const fields = Object.entries(value).filter(([key]) => key !== 'messages');
     const whole = {
       ...Object.fromEntries(fields.filter(([key]) => !BULK.includes(key))),
-      messages: value.messages.filter((row) => isObject(row) && typeof row.role === 'string'),
+      messages: value.messages.filter((row) => isRecord(row) && typeof row.role === 'string'),
       ...Object.fromEntries(fields.filter(([key]) => BULK.includes(key))),
     };
     const parsed = parseWhole(sessionId, JSON.stringify(whole));
@@ -40,8 +41,5 @@ export async function readLoosely(file: string, sessionId: string): Promise<Loos
     throw error;
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';

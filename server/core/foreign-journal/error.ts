@@ -4,8 +4,8 @@
  */
 import { markerId } from '../marker.ts';
 import type { Message, TurnError, TurnErrorCode } from '../terms.ts';
-import { wellFormed } from '../text.ts';
-import { type ForeignPlace, type ForeignRecord, isObject, secondsIn, textIn } from './records.ts';
+import { isRecord, wellFormed } from '../text.ts';
+import { type ForeignPlace, type ForeignRecord, secondsIn, textIn } from './records.ts';
 
 export interface ForeignError {
   error: TurnError;
@@ -39,7 +39,7 @@ export function errorOf(record: ForeignRecord, { sessionId, runId }: ForeignPlac
   const { event, payload } = record;
   const { session } = payload;
   if (event !== 'apperror' || payload.session_id !== sessionId) return null;
-  if (!isObject(session) || session.session_id !== sessionId) return null;
+  if (!isRecord(session) || session.session_id !== sessionId) return null;
   // What reached its transcript needs no journal, and would stand there twice.
   if (payload.terminal_session_persisted === true) return null;
   const reply = lastReply(session.messages);
@@ -65,12 +65,12 @@ export function errorOf(record: ForeignRecord, { sessionId, runId }: ForeignPlac
 /** The last assistant row behind the last prompt of an embedded transcript. */
 function lastReply(messages: unknown): Record<string, unknown> | null {
   if (!Array.isArray(messages)) return null;
-  const last = messages.findLast((row) => isObject(row) && (row.role === 'user' || row.role === 'assistant'));
-  return isObject(last) && last.role === 'assistant' ? last : null;
+  const last = messages.findLast((row) => isRecord(row) && (row.role === 'user' || row.role === 'assistant'));
+  return isRecord(last) && last.role === 'assistant' ? last : null;
 }
 
 /** The words of a row: its text, or those of its text parts. */
 function wordsOf(content: unknown): string {
   if (!Array.isArray(content)) return textIn(content);
-  return content.map((part) => (isObject(part) ? textIn(part.text) : textIn(part))).join('');
+  return content.map((part) => (isRecord(part) ? textIn(part.text) : textIn(part))).join('');
 }

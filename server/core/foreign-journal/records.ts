@@ -3,6 +3,7 @@
  * that run ended (JO5). The format is that of hermes-webui: one JSON object a line with `version`, `event_id`, `seq`,
  * `run_id`, `session_id`, `event` (again as `type`), `created_at`, `terminal`, `terminal_state` and `payload`.
  */
+import { isRecord } from '../text.ts';
 
 /** How its writer says that a run ended. */
 export type ForeignTerminal =
@@ -47,9 +48,6 @@ const TERMINAL_EVENTS: ReadonlySet<string> = new Set(['done', 'cancel', 'apperro
 /** Whether an event ends a run, and with it the text that is being said. */
 export const isTerminalEvent = (event: string): boolean => TERMINAL_EVENTS.has(event);
 
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The text in a field of a foreign payload; empty when there is none. */
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
@@ -74,7 +72,7 @@ export function parseForeign(text: string): ForeignText {
 function parseLine(line: string): { version: number } | null {
   try {
     const value: unknown = JSON.parse(line);
-    return isObject(value) && Number.isInteger(value.version) ? (value as { version: number }) : null;
+    return isRecord(value) && Number.isInteger(value.version) ? (value as { version: number }) : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;
@@ -83,12 +81,12 @@ function parseLine(line: string): { version: number } | null {
 
 /** The record in a line, or null when the line does not name this run, this session and a place of its own in it. */
 export function ownRecord(line: unknown, { sessionId, runId }: ForeignPlace): ForeignRecord | null {
-  if (!isObject(line) || line.version !== 1 || line.session_id !== sessionId || line.run_id !== runId) return null;
+  if (!isRecord(line) || line.version !== 1 || line.session_id !== sessionId || line.run_id !== runId) return null;
   const { seq, event_id, payload, terminal_state: terminalState } = line;
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 1 || event_id !== `${runId}:${seq}`) return null;
   const event = textIn(line.event) || textIn(line.type);
   if (event === '') return null;
-  return { seq, event, at: secondsIn(line.created_at), payload: isObject(payload) ? payload : {}, terminalState };
+  return { seq, event, at: secondsIn(line.created_at), payload: isRecord(payload) ? payload : {}, terminalState };
 }
 
 /**

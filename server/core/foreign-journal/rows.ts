@@ -9,8 +9,8 @@ import type { RunEvent } from '../events.ts';
 import { createFold } from '../fold.ts';
 import { isMarker } from '../marker.ts';
 import type { Message } from '../terms.ts';
-import { wellFormed, wellFormedJson } from '../text.ts';
-import { type ForeignRecord, isObject, isTerminalEvent, secondsIn, textIn } from './records.ts';
+import { isRecord, wellFormed, wellFormedJson } from '../text.ts';
+import { type ForeignRecord, isTerminalEvent, secondsIn, textIn } from './records.ts';
 
 /** The fold counts from the prompt, which such a journal does not hold. */
 const PROMPT: RunEvent = {
@@ -73,7 +73,7 @@ export function rowsOf(records: readonly ForeignRecord[], runId: string, complet
     ids.add(id);
     tids.add(tid);
     calls.push({ id, tid, name });
-    const start = { tool_id: id, name, args: isObject(args) ? wellFormedJson(args) : {}, preview: '' };
+    const start = { tool_id: id, name, args: isRecord(args) ? wellFormedJson(args) : {}, preview: '' };
     fold.apply({ type: 'tool.start', payload: start }, at);
     sealed = false;
   };

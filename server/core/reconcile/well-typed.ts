@@ -2,7 +2,9 @@
  * Whether a row is a `Message` as the interface describes it (RC9): what is not is never passed on as it stands, whoever
  * wrote it and whatever id it bears, but is shown field by field.
  */
+
 import type { Todo } from '../terms.ts';
+import { isRecord } from '../text.ts';
 import type { RawRow } from './row.ts';
 
 const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant', 'tool', 'system']);
@@ -13,19 +15,16 @@ const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value);
 const isFlag = (value: unknown): boolean => typeof value === 'boolean';
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 function isCall(value: unknown): boolean {
-  if (!isObject(value) || !isText(value.id) || !isObject(value.function)) return false;
+  if (!isRecord(value) || !isText(value.id) || !isRecord(value.function)) return false;
   return isText(value.function.name) && isText(value.function.arguments);
 }
 
 export const isTodos = (value: unknown): value is Todo[] =>
-  Array.isArray(value) && value.every((one) => isObject(one) && isText(one.content) && TODO_STATUSES.has(one.status));
+  Array.isArray(value) && value.every((one) => isRecord(one) && isText(one.content) && TODO_STATUSES.has(one.status));
 
 const isUsage = (value: unknown): boolean =>
-  isObject(value) &&
+  isRecord(value) &&
   isNumber(value.input_tokens) &&
   isNumber(value.output_tokens) &&
   Object.values(value).every(isNumber);
@@ -50,7 +49,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['model', isText],
   ['usage', isUsage],
   ['recovered', isFlag],
-  ['error', (value) => isObject(value) && isText(value.code) && isText(value.message)],
+  ['error', (value) => isRecord(value) && isText(value.code) && isText(value.message)],
 ]);
 
 /** Whether everything that we know of in a row is of its kind. Fields that we do not know may be anything. */

@@ -2,6 +2,7 @@
  * The commands of the built-in agent that use the tools which write, run and ask, so that all of it can be tried without
  * a model. Pure: a command becomes the arguments of a tool, or a sentence about how it is used.
  */
+import { isRecord } from '../../core/text.ts';
 import { readCallArguments } from '../model/call-arguments.ts';
 
 export type ToolCommand =
@@ -49,7 +50,7 @@ export function readToolCommand(name: string, rest: string): ToolCommand | null 
     case 'tool': {
       const match = /^(\S+)\s*([\s\S]*)$/.exec(rest);
       const args = match && readCallArguments(match[2]);
-      return match && isObject(args) ? { tool: match[1]!, args } : usage(name);
+      return match && isRecord(args) ? { tool: match[1]!, args } : usage(name);
     }
     default:
       return null;
@@ -72,6 +73,3 @@ function usage(name: string): ToolCommand {
 }
 
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/, '$1');
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

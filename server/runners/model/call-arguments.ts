@@ -1,5 +1,5 @@
 /** The arguments of a tool call: text that a model wrote, which may be anything. Pure. */
-import { isDeeperThan } from '../../core/text.ts';
+import { isDeeperThan, isRecord } from '../../core/text.ts';
 
 /** Levels of arguments; no tool has more than four, and what is much deeper can be neither stored nor sent. */
 const MAX_DEPTH = 100;
@@ -22,6 +22,6 @@ export function readCallArguments(text: unknown): unknown {
  * tells the model what it did.
  */
 export function argumentsObject(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isRecord(value)) return value;
   return { invalid_arguments: value ?? null };
 }
