@@ -43,6 +43,9 @@ const asking =
     }
   };
 
+/** In a session with a turn of unknown fate nothing moves until a person has decided. */
+const noneUnknown = sql`sum(${sessionAdmissions.status} = 'unknown') = 0`;
+
 const HELD = statement((db) =>
   db
     .select()
@@ -79,12 +82,14 @@ const TAKE = statement((db) =>
     })
     .prepare(),
 );
-const OPEN = statement((db) =>
+/** Whether prompts of one session wait or run, none of unknown fate before them. */
+const MOVES = statement((db) =>
   db
-    .select({ id: sessionAdmissions.admissionId })
+    .select({ id: sessionAdmissions.targetSessionId })
     .from(sessionAdmissions)
     .where(and(ne(sessionAdmissions.status, sql`'terminal'`), eq(sessionAdmissions.targetSessionId, given('session'))))
-    .limit(1)
+    .groupBy(sessionAdmissions.targetSessionId)
+    .having(noneUnknown)
     .prepare(),
 );
 
@@ -96,7 +101,7 @@ const MOVING = statement((db) =>
     .leftJoin(activeSessions, eq(activeSessions.sessionId, sessionAdmissions.targetSessionId))
     .where(ne(sessionAdmissions.status, sql`'terminal'`))
     .groupBy(sessionAdmissions.targetSessionId)
-    .having(sql`sum(${sessionAdmissions.status} = 'unknown') = 0`)
+    .having(noneUnknown)
     .prepare(),
 );
 
@@ -150,8 +155,7 @@ export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore 
 
     releaseIdle: (sessionId, owner, options) =>
       state.write((db) => {
-        const open = OPEN(db).get({ session: sessionId });
-        if (open) return false;
+        if (MOVES(db).get({ session: sessionId })) return false;
         return onRegistry(() => {
           const held = HELD(db).get({ session: sessionId });
           // The same pid with another start time is another process.

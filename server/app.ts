@@ -498,11 +498,8 @@ export async function createApp(config: Config, log: Logger, overrides: AppOverr
     recover: async (sessionId) => {
       const session = await persist('read the session', () => stores.sessions.get(sessionId));
       if (session) await persist('recovery', () => recovery.ensure(session));
-      await persist('recovery', () => recovery.beforeRun(sessionId));
-      // Its process may have died since it was looked: then the lease is ours by now, and nobody else would go on.
-      const after = await persist('read the session', () => stores.sessions.get(sessionId));
-      if (after) await persist('recovery', () => recovery.ensure(after));
     },
+    beforeRun: (sessionId) => persist('recovery', () => recovery.beforeRun(sessionId)),
     check: overrides.check ?? (async () => 'ok'),
     runTurn,
     persist,

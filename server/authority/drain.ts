@@ -22,6 +22,8 @@ export interface DrainParts {
   leases: Leases;
   /** Resolves what a dead process left of the session, before its queue moves. */
   recover(sessionId: string): Promise<void>;
+  /** Settles what another program left in the session, under its lease, before a turn of ours takes its place. */
+  beforeRun(sessionId: string): Promise<void>;
   check: PreclaimCheck;
   runTurn: RunTurn;
   persist: Persist;
@@ -104,10 +106,15 @@ export function createDrain(parts: DrainParts): Drain {
     const head = headOf(session.open);
     if (head.kind !== 'queued') {
       const isWaiting = session.open.some((one) => one.status === 'queued');
-      if (head.kind === 'blocked' && head.by === 'unknown' && isWaiting) parts.onPaused(sessionId, 'unknown_execution');
+      if (head.kind === 'blocked' && head.by === 'unknown') {
+        if (isWaiting) parts.onPaused(sessionId, 'unknown_execution');
+        // Nothing moves until a person has decided, and that may be done by any server.
+        await persist('lease', () => leases.releaseIdle(live));
+      }
       return false;
     }
     if ((await persist('lease', () => leases.acquire(live))) !== 'granted') return false;
+    await parts.beforeRun(sessionId);
     const admission = await read('read the head', () => stores.admissions.get(sessionId, head.admissionId));
     if (admission?.status !== 'queued') return true;
     task.head = { admissionId: admission.admission_id, stopped: false };

@@ -51,7 +51,7 @@ export interface Recovery {
   heal(sessionId: string): Promise<void>;
   /** Whether another program has a turn pending in this session that is not settled, and perhaps not over. */
   isTakenByOthers(sessionId: string): Promise<boolean>;
-  /** Settles what another program calls pending, before a turn of ours takes its place in the sidecar. */
+  /** Settles what another program calls pending, before a turn of ours takes its place in the sidecar. Under the lease. */
   beforeRun(sessionId: string): Promise<void>;
 }
 
@@ -272,8 +272,6 @@ export function createRecovery(parts: RecoveryParts): Recovery {
 
     async beforeRun(sessionId) {
       if (!foreignTurns.isPending(await transcripts.read(sessionId))) return;
-      const live = registry.open(sessionId);
-      if ((await leases.acquire(live)) !== 'granted') return;
       await lock(sessionId, () => foreignTurns.settle(sessionId, true));
     },
   };

@@ -148,6 +148,34 @@ describe('a refused check', () => {
   });
 });
 
+describe('the lease around a claim', () => {
+  it('[LE5] behind a turn of unknown fate nothing is begun, and the session is given back', async () => {
+    const { stores, drain, checked, settledFor, admit, statuses } = await openDrainBench();
+    const head = await admit('head');
+    await admit('successor');
+    await stores.admissions.claim(SESSION, head.admission_id, { epoch: 1, now: 3 });
+    await stores.admissions.markUnknown(head.admission_id);
+    drain.arm(SESSION);
+    await drain.ended(SESSION);
+    expect([checked, settledFor]).toEqual([[], []]);
+    expect(await statuses()).toEqual(['head unknown', 'successor queued']);
+    expect(await stores.leases.holder(SESSION)).toBeNull();
+  });
+
+  it('[CL2][LE5] what another program left is settled under the lease, before the head is checked', async () => {
+    const { stores, steps, drain, settledFor, checked, admit } = await openDrainBench();
+    await admit('head');
+    steps.hold('beforeRun');
+    drain.arm(SESSION);
+    await steps.reached('beforeRun');
+    expect(await stores.leases.holder(SESSION)).not.toBeNull();
+    expect(checked).toEqual([]);
+    steps.free('beforeRun');
+    await drain.ended(SESSION);
+    expect([checked, settledFor]).toEqual([['head'], [SESSION]]);
+  });
+});
+
 describe('storage trouble', () => {
   it('[CL3] a claim is tried again in place, from 0.25 s doubling to 5 s, each time with a log line, until it succeeds', async () => {
     const { file, steps, drain, checked, ran, pauses, logs, admit, wait } = await openDrainBench();

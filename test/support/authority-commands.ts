@@ -292,8 +292,10 @@ export async function runModel(options: {
   runs: number;
   maxCommands: number;
   cap?: number | null;
+  /** The run of this seed that failed, and no other. */
+  failed?: string;
 }): Promise<void> {
-  const { seed, runs, maxCommands, cap = null } = options;
+  const { seed, runs, maxCommands, cap = null, failed } = options;
   console.info(`authority model: seed ${seed}, ${runs} runs, cap ${cap}`);
   await fc.assert(
     fc.asyncProperty(fc.commands(COMMANDS, { maxCommands, size: 'max' }), async (commands) => {
@@ -322,6 +324,6 @@ export async function runModel(options: {
         await real.stop();
       }
     }),
-    { seed, numRuns: runs, endOnFailure: true },
+    { seed, numRuns: runs, endOnFailure: true, ...(failed !== undefined && { path: failed }) },
   );
 }

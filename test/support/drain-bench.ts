@@ -29,6 +29,8 @@ export interface DrainBench {
   drain: Drain;
   stop: Stop;
   registry: LiveRegistry;
+  /** Sessions in which it was settled what other programs had left. */
+  settledFor: string[];
   /** Texts that were checked, in order. */
   checked: string[];
   /** Texts that ran, in order, and whether their run had been stopped before it began. */
@@ -102,6 +104,7 @@ export async function openDrainBench(
     stop: giveUp.signal,
     log,
   });
+  const settledFor: string[] = [];
   const checked: string[] = [];
   const ran: DrainBench['ran'] = [];
   const verdicts = new Map<string, string>();
@@ -111,6 +114,10 @@ export async function openDrainBench(
     registry,
     leases,
     recover: () => steps.pass('recover'),
+    async beforeRun(sessionId) {
+      await steps.pass('beforeRun');
+      settledFor.push(sessionId);
+    },
     async check({ text }) {
       checked.push(text);
       await steps.pass('check');
@@ -172,7 +179,7 @@ export async function openDrainBench(
   onTestFinished(async () => {
     drain.stopClaiming();
     giveUp.abort();
-    for (const point of ['claim', 'head', 'recover', 'check', 'turn', 'pause']) steps.free(point);
+    for (const point of ['claim', 'head', 'recover', 'beforeRun', 'check', 'turn', 'pause']) steps.free(point);
     await drain.idle();
   });
   return {
@@ -182,6 +189,7 @@ export async function openDrainBench(
     drain,
     stop,
     registry,
+    settledFor,
     checked,
     ran,
     pauses,
