@@ -31,6 +31,8 @@ export function createLiveTurn(runId, opened, answer, answers) {
   const cards = new Map();
   let shownParts = null;
   let shownTools = null;
+  /** Ids of the open questions. */
+  let shownRequests = null;
   let shownEnd = null;
 
   function createPart(part, reasoningIndex) {
@@ -45,16 +47,22 @@ export function createLiveTurn(runId, opened, answer, answers) {
       }
       default: {
         const { element, update } = createTool(`${runId}/tool/${part.tool_id}`, opened);
-        return { element, update: (now, run) => update(run.tools[now.tool_id], run.end === null) };
+        return {
+          element,
+          update: (now, run, _isLast, asks) => update(run.tools[now.tool_id], run.end === null, asks),
+        };
       }
     }
   }
 
-  function updateParts(run) {
-    const same = run.parts === shownParts && run.tools === shownTools && run.end === shownEnd;
+  function updateParts(run, requests) {
+    const ids = requests.map((request) => request.id).join();
+    const same = run.parts === shownParts && run.tools === shownTools && run.end === shownEnd && ids === shownRequests;
     if (same) return;
     shownParts = run.parts;
     shownTools = run.tools;
+    shownRequests = ids;
+    const asking = new Set(requests.map((request) => request.params.tool_id));
     let reasoning = 0;
     for (const [at, part] of run.parts.entries()) {
       // A snapshot may cut the same text into other parts.
@@ -63,17 +71,17 @@ export function createLiveTurn(runId, opened, answer, answers) {
         views[at] = { type: part.type, ...createPart(part, reasoning) };
         body.append(views[at].element);
       }
-      updateView(views[at], part, run, at === run.parts.length - 1);
+      updateView(views[at], part, run, at === run.parts.length - 1, part.type === 'tool' && asking.has(part.tool_id));
       if (part.type === 'reasoning') reasoning += 1;
     }
     for (const view of views.splice(run.parts.length)) view.element.remove();
   }
 
-  function updateView(view, part, run, isLast) {
-    const seen = [part, run.tools[part.tool_id], isLast, run.end];
+  function updateView(view, part, run, isLast, asks) {
+    const seen = [part, run.tools[part.tool_id], isLast, run.end, asks];
     if (view.seen?.every((one, at) => one === seen[at])) return;
     view.seen = seen;
-    view.update(part, run, isLast);
+    view.update(part, run, isLast, asks);
   }
 
   function updateRequests(requests) {
@@ -99,7 +107,7 @@ export function createLiveTurn(runId, opened, answer, answers) {
   return {
     node,
     update(run, requests, isConnected) {
-      updateParts(run);
+      updateParts(run, requests);
       todos.update(run.todos);
       updateRequests(run.end === null ? requests : []);
       working.hidden = run.end !== null;

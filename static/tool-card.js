@@ -11,8 +11,15 @@ const TAIL_LINES = 8;
 /** Characters of an error that are shown under a closed card. */
 const MOST_OF_ERROR = 300;
 
-const WORDS = { denied: 'not allowed', failed: 'failed', done: 'done', running: 'running…', stopped: 'no result' };
-const ICONS = { denied: 'denied', failed: 'cross', done: 'check' };
+const WORDS = {
+  denied: 'not allowed',
+  failed: 'failed',
+  done: 'done',
+  asking: 'waits for your answer',
+  running: 'running…',
+  stopped: 'no result',
+};
+const ICONS = { denied: 'denied', failed: 'cross', done: 'check', asking: 'question' };
 
 /** A line for the head of a card from the arguments of a call. */
 export function previewOf(args) {
@@ -21,7 +28,10 @@ export function previewOf(args) {
   return values.join(' · ').slice(0, 120);
 }
 
-/** A tool call. `update({name, args, preview, output, result, is_error, denied, diff, duration_s}, running)`. */
+/**
+ * A tool call. `update({name, args, preview, output, result, is_error, denied, diff, duration_s}, running, asking)`, the last
+ * for a call that waits for the person.
+ */
 export function createTool(key, opened) {
   let tool = {};
   const name = h('span.card-name');
@@ -52,13 +62,13 @@ export function createTool(key, opened) {
 
   return {
     element,
-    update(next, running) {
+    update(next, running, asking) {
       const begins = !tool.output && next.output;
       tool = next;
       setText(name, tool.name);
       setText(preview, tool.preview ?? previewOf(tool.args));
       const done = isDone(tool);
-      const status = statusOf(tool, running);
+      const status = statusOf(tool, running, asking);
       if (tool.output && !done) grow(tool.output);
       tail.hidden = done || !running || !tool.output;
       error.hidden = status !== 'failed' || !tool.result;
@@ -77,8 +87,8 @@ export function createTool(key, opened) {
 
 const isDone = (tool) => tool.result !== undefined && tool.result !== null;
 
-function statusOf(tool, running) {
-  if (!isDone(tool)) return running ? 'running' : 'stopped';
+function statusOf(tool, running, asking) {
+  if (!isDone(tool)) return running ? (asking ? 'asking' : 'running') : 'stopped';
   // What the agent makes of a no counts for less than the no.
   if (tool.denied) return 'denied';
   return tool.is_error ? 'failed' : 'done';

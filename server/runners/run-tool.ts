@@ -25,10 +25,11 @@ export type ToolEnd = ToolResult & { duration_s: number };
 /** Makes a call. @param id of the call, as its events have it */
 export async function runTool(tool: ToolDefinition, id: string, args: unknown, run: ToolRun): Promise<ToolEnd> {
   const { workspace, turn, signal, tell } = run;
+  const ask: Turn['ask'] = (question, settled) => turn.ask({ ...question, tool_id: id }, settled);
   const changes = tool.effect === 'write' || tool.effect === 'run';
   // Nobody is asked about what cannot be done.
   if (changes && workspace === null) return { ...failed(NO_WORKSPACE), duration_s: 0 };
-  const decision = await run.approvals.allow(tool, args, turn);
+  const decision = await run.approvals.allow(tool, args, { sessionId: turn.sessionId, ask });
   if (!decision.ok) {
     return { ...failed(decision.result), ...(decision.denied ? { denied: true } : {}), duration_s: 0 };
   }
@@ -42,7 +43,7 @@ export async function runTool(tool: ToolDefinition, id: string, args: unknown, r
     workspace,
     signal,
     output: (text) => report({ type: 'tool.output', payload: { tool_id: id, text } }),
-    ask: (question) => turn.ask(question),
+    ask,
     todos: (todos) => report({ type: 'todo.updated', payload: { todos } }),
   });
   isOver = true;

@@ -81,7 +81,8 @@ export interface Said {
   attachments: string[];
 }
 
-export type Question =
+/** What a person is asked. `tool_id`: the call that it is about, where its events have one. */
+export type Question = { tool_id?: string } & (
   | {
       kind: 'approval';
       tool_name: string;
@@ -92,7 +93,8 @@ export type Question =
       /** What `always` would allow from then on (core/approval-rules.ts). */
       pattern?: string;
     }
-  | { kind: 'clarify'; questions: { qid: string; question: string; choices?: string[]; multi_select?: boolean }[] };
+  | { kind: 'clarify'; questions: { qid: string; question: string; choices?: string[]; multi_select?: boolean }[] }
+);
 
 export type ApprovalChoice = 'once' | 'session' | 'always' | 'deny';
 

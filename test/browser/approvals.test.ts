@@ -39,6 +39,7 @@ describe.skipIf(browserMissing !== '')(`approvals on the page ${browserMissing}`
       expect(await card(one).getByRole('heading').textContent()).toBe('May the agent write this file?');
       expect(await card(one).locator('pre').textContent()).toBe('notes.txt\ncontent:\n  hello there\n  ');
       expect(await card(one).locator('.request-wait').textContent()).toMatch(/^Waits until \d.+ is a no\.$/);
+      expect(await one.locator('.tool[data-status="asking"] .card-state').textContent()).toBe('waits for your answer');
     }
     await expect(access(path.join(workspace, 'notes.txt'))).rejects.toThrow();
     await page.reload();

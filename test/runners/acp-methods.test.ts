@@ -89,7 +89,7 @@ function turnWith(
     tell: (told) => events.push(...told),
     updates: {
       announce: (call) => [{ type: 'status', payload: { kind: 'announced', text: JSON.stringify(call) } }],
-      known: (id) => known[id] ?? null,
+      known: (id) => (known[id] ? { id: `tool of ${id}`, fields: known[id] } : null),
       answered: () => {},
       terminalOutput: (id, text) => [{ type: 'tool.output', payload: { tool_id: id, text } }],
     },
@@ -243,7 +243,7 @@ describe('a permission', () => {
     const known = { c: { kind: 'execute', title: 'x', rawInput: { command: 'rm -r build' } } };
     const { permission, asked, events } = turnWith('deny', { known });
     await permission({ kind: null, title: null });
-    expect(asked).toMatchObject([{ tool_name: 'terminal', command: 'rm -r build' }]);
+    expect(asked).toMatchObject([{ tool_name: 'terminal', command: 'rm -r build', tool_id: 'tool of c' }]);
     expect(events).toHaveLength(1);
     await permission({ toolCallId: 'never announced' });
     expect(asked[1]).toMatchObject({ tool_name: 'fake.other', command: 'other' });

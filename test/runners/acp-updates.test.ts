@@ -251,7 +251,8 @@ describe('tool calls', () => {
     const { call, change, updates } = turn();
     call('a', { kind: 'execute', rawInput: { command: 'rm x' } });
     change('a', { title: 'Remove', rawInput: {} });
-    expect(updates.known('a')).toMatchObject({ kind: 'execute', title: 'Remove', rawInput: { command: 'rm x' } });
+    const fields = { kind: 'execute', title: 'Remove', rawInput: { command: 'rm x' } };
+    expect(updates.known('a')).toMatchObject({ id: 'a', fields });
     change('a', { status: 'completed' });
     expect(updates.known('a')).toBe(null);
   });
@@ -260,7 +261,7 @@ describe('tool calls', () => {
     const { call, change, updates, events } = turn();
     const rawInput = { command: 'x'.repeat(1024 * 1024) };
     for (let n = 0; n < 70; n += 1) call(`c${n}`, { kind: 'execute', rawInput });
-    const isKept = (id: string): boolean => updates.known(id)?.rawInput !== undefined;
+    const isKept = (id: string): boolean => updates.known(id)?.fields.rawInput !== undefined;
     expect(Array.from({ length: 70 }, (_, n) => isKept(`c${n}`)).filter(Boolean)).toHaveLength(63);
     change('c69', { content: text('y'.repeat(2 * 1024 * 1024)), status: 'completed' });
     expect(payload(events, 'tool.complete')).toMatchObject([

@@ -25,8 +25,14 @@ const MOST_KEPT = 64 * 1024 * 1024;
 const TOO_MUCH = '[What the agent tells of this is too much to be kept.]';
 const NO_END = 'The agent did not say how this ended.';
 
-interface Call {
-  id: string;
+export interface KnownCall {
+  /** As its events have it. */
+  readonly id: string;
+  /** What the agent has said of it, all its updates together, as it came. */
+  readonly fields: CallFields;
+}
+
+interface Call extends KnownCall {
   fields: CallFields;
   /** Characters of them. */
   weight: number;
@@ -73,8 +79,8 @@ export interface Calls {
   /** It waited for the person, who said this; what it takes counts from now. */
   answered(update: Raw, said: Said): void;
   terminalOutput(terminalId: string, text: string): void;
-  /** What is known of an open call, by the agent's id. */
-  known(toolCallId: string): CallFields | null;
+  /** An open call, by the agent's id. */
+  known(toolCallId: string): KnownCall | null;
   open(): number;
   /** Open calls end as errors. */
   endAll(): void;
@@ -252,7 +258,7 @@ export function createCalls({ now, cwd, emit, begins, ended }: CallParts): Calls
       if (early.size >= EARLY_TERMINALS && !early.has(terminalId)) return;
       early.set(terminalId, ((early.get(terminalId) ?? '') + text).slice(-EARLY_CHARACTERS));
     },
-    known: (toolCallId) => calls.get(keyOf({ toolCallId }))?.fields ?? null,
+    known: (toolCallId) => calls.get(keyOf({ toolCallId })) ?? null,
     open: () => calls.size,
     endAll() {
       for (const [key, call] of calls) end(key, call, true, NO_END);

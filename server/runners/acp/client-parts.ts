@@ -25,12 +25,13 @@ export type ClientParts = ClientMethodsParts & {
   /**
    * Decides on one thing, asking the person where they have to be.
    * @param cancelled aborts when the agent takes its request back
+   * @param about the call of the agent that it is, and words for the person
    */
   allow(
     tool: Parameters<Approvals['allow']>[0],
     args: unknown,
     cancelled: AbortSignal,
-    description?: string,
+    about?: { toolId: string | undefined; description: string },
   ): Promise<Decision>;
 };
 
@@ -43,14 +44,16 @@ export function createClientParts(given: ClientMethodsParts): ClientParts {
   return {
     ...given,
     justAllowed: createJustAllowed(),
-    async allow(tool, args, cancelled, description) {
+    async allow(tool, args, cancelled, about) {
       if (open >= MOST_OPEN) return { ok: false, result: `${MOST_OPEN} questions are open; wait for their answers.` };
       open += 1;
       try {
+        const call = about?.toolId === undefined ? {} : { tool_id: about.toolId };
         return await approvals.allow(tool, args, {
           sessionId: turn.sessionId,
-          ask: (question, settled) => turn.ask(question, settled ? AbortSignal.any([settled, cancelled]) : cancelled),
-          ...(description === undefined ? {} : { description }),
+          ask: (question, settled) =>
+            turn.ask({ ...question, ...call }, settled ? AbortSignal.any([settled, cancelled]) : cancelled),
+          ...(about && { description: about.description }),
         });
       } finally {
         open -= 1;

@@ -28,8 +28,10 @@ export function createPermissions(
     if (signal.aborted) return CANCELLED;
     // Nobody is asked about what they could not allow.
     if (yes === null) return select(no);
-    const subject = await subjectOf({ ...updates.known(id), ...saidNow(call) }, agent, workspace);
-    const decision = await allow(subject.tool, subject.args, cancelled, `${subject.description}${note}`);
+    const known = updates.known(id);
+    const subject = await subjectOf({ ...known?.fields, ...saidNow(call) }, agent, workspace);
+    const about = { toolId: known?.id, description: `${subject.description}${note}` };
+    const decision = await allow(subject.tool, subject.args, cancelled, about);
     updates.answered(toolCall, decision.ok ? 'yes' : decision.denied ? 'no' : 'nothing');
     if (signal.aborted || cancelled.aborted) return CANCELLED;
     if (decision.ok) justAllowed.add(subject.covers);

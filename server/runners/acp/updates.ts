@@ -9,8 +9,7 @@
 import type { Todo } from '../../core/terms.ts';
 import { createTextJoiner } from '../../core/text.ts';
 import type { RunnerEvent } from '../runner.ts';
-import type { CallFields } from './call-words.ts';
-import { createCalls, type Said } from './calls.ts';
+import { createCalls, type KnownCall, type Said } from './calls.ts';
 import { blockText } from './content.ts';
 import { cutMiddle, oneLineOf, type Raw, recordOf, stringOf } from './raw.ts';
 import { type CostLedger, createUsageReader } from './usage.ts';
@@ -29,8 +28,8 @@ export interface TurnUpdates {
   announce(toolCall: unknown): RunnerEvent[];
   /** A question about this call is over: what the call takes counts from now. */
   answered(toolCall: unknown, said: Said): void;
-  /** What the agent has said of a call that has not ended, all its updates together, as it came. */
-  known(toolCallId: string): CallFields | null;
+  /** A call that has not ended, by the agent's id. */
+  known(toolCallId: string): KnownCall | null;
   /** What a terminal of ours has put out, for the call that shows it. */
   terminalOutput(terminalId: string, text: string): RunnerEvent[];
   /** Whether a call is open: silence is no stall then. */
