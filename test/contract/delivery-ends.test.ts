@@ -28,10 +28,8 @@ describe('the end of connections', () => {
     for (const reader of stuck) reader.pause();
     await flood(stage, turn, stuck.length, (said) => healthy.every((reader) => reader.shown().length === said + 1));
     turn.text('the last words');
-    const began = performance.now();
+    // The drain and a second for what is still owed. The deadline of a send would be longer than the time of a test.
     await stage.server.app.close();
-    // The drain and a second for what is still owed; anything near the deadline of a send would be a hang.
-    expect(performance.now() - began).toBeLessThan(20_000);
     await until('everybody hears of it', () => healthy.every((reader) => reader.closed()));
     const truth = await scene.truth();
     expect(truth.at(-1)).toMatchObject({ type: 'message.complete', payload: { outcome: 'interrupted' } });

@@ -64,8 +64,8 @@ const CODES = new Set([
   'interrupted',
 ]);
 
-/** How soon after an abort a runner has to have returned (ms). */
-const SOON_MS = 2000;
+/** When to give up waiting for a runner that was stopped, in milliseconds: long before its turn would end by itself. */
+const SOON_MS = 10_000;
 
 export interface RunnerTraits {
   /** It makes several calls at once. Default: true. */
@@ -181,19 +181,16 @@ export function runnerContract(
 
     it('[RU1] it returns soon when the signal aborts, and leaves nothing running', async () => {
       const abort = controller();
-      let abortedAt = 0;
       const ran = runTurn(made.runner, made.turns.slow, abort.signal, (event) => {
-        if (abortedAt || !event.type.endsWith('.delta')) return;
-        abortedAt = performance.now();
         // Not at once: when the runner was asked for its next event and waits for the next chunk.
-        setImmediate(() => abort.abort());
+        if (event.type.endsWith('.delta')) setImmediate(() => abort.abort());
       });
-      await endsSoon(ran, () => abortedAt);
+      await endsSoon(ran);
       await nothingRuns(made);
     });
 
     it('[RU1] a signal that is aborted already ends the turn at once', async () => {
-      await endsSoon(runTurn(made.runner, made.turns.slow, AbortSignal.abort()), () => performance.now());
+      await endsSoon(runTurn(made.runner, made.turns.slow, AbortSignal.abort()));
       await nothingRuns(made);
     });
 
@@ -202,7 +199,7 @@ export function runnerContract(
       await run.next();
       const left = run.return({ kind: 'completed' });
       open.at(-1)!.abort();
-      await endsSoon(left, () => performance.now());
+      await endsSoon(left);
       await nothingRuns(made);
     });
 
@@ -263,9 +260,8 @@ export function runnerContract(
     it('[AP2] an abort while it waits for an answer ends the turn soon, and nothing is done', async () => {
       const abort = controller();
       const { ran } = await asked(made, made.turns.asks, abort.signal);
-      const abortedAt = performance.now();
       abort.abort();
-      await endsSoon(ran, () => abortedAt);
+      await endsSoon(ran);
       expect(await made.done()).toBe(0);
       await nothingRuns(made);
     });
@@ -283,13 +279,10 @@ export function runnerContract(
 
     it('[RU1] an abort in the middle of a tool ends the turn soon, and leaves nothing running', async () => {
       const abort = controller();
-      let abortedAt = 0;
       const ran = runTurn(made.runner, { ...made.turns.longTool, ask: YES }, abort.signal, (event) => {
-        if (abortedAt || event.type !== 'tool.output') return;
-        abortedAt = performance.now();
-        setImmediate(() => abort.abort());
+        if (event.type === 'tool.output') setImmediate(() => abort.abort());
       });
-      await endsSoon(ran, () => abortedAt);
+      await endsSoon(ran);
       expect((await ran).events.some(({ type }) => type === 'tool.complete')).toBe(false);
       await nothingRuns(made);
     });
@@ -397,15 +390,14 @@ function shape({ events, end, text }: Ran): unknown {
   return { types, tools, end, text };
 }
 
-async function endsSoon(ran: Promise<unknown>, since: () => number): Promise<void> {
+async function endsSoon(ran: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), SOON_MS + 2500);
+    timer = setTimeout(() => resolve('late'), SOON_MS);
   });
   const outcome = await Promise.race([ran.then(() => 'ended'), late]);
   clearTimeout(timer);
   expect(outcome).toBe('ended');
-  expect(performance.now() - since()).toBeLessThan(SOON_MS);
 }
 
 async function nothingRuns({ running }: RunnerUnderTest): Promise<void> {

@@ -216,11 +216,7 @@ describe('what is shown', () => {
       '"',
       '\\',
     ];
-    for (const part of long) {
-      const text = part.repeat(Math.floor(110_000 / part.length));
-      const started = performance.now();
-      redactCommand(text, SECRETS);
-      expect(performance.now() - started, part).toBeLessThan(3000);
-    }
+    // What takes the square of their length does not end within the time of a test.
+    for (const part of long) redactCommand(part.repeat(Math.floor(200_000 / part.length)), SECRETS);
   });
 });

@@ -74,10 +74,8 @@ describe('stopping', () => {
     const server = await serveMain(await temporaryFolder());
     await openStubborn(server);
     expect((await server.call('GET', '/health')).status).toBe(200);
-    const asked = performance.now();
     server.process.kill(signal);
     expect(await server.exited).toBe(0);
-    expect(performance.now() - asked).toBeLessThan(5_000);
     expect(server.stdout()).toMatch(/^TURNKEEP_READY port=\d+\n$/);
     expect(server.stderr()).not.toMatch(/"level":(50|60)/);
   });

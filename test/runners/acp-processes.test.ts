@@ -171,12 +171,10 @@ it('[AC6] what an agent says after it was stopped is part of no turn', async () 
 
 it('[AC5] a turn that is stopped while its agent starts ends that, and the next one starts another', async () => {
   const stop = new AbortController();
-  const ran = runTurn(bench.agent('--slow-start', '15000'), { input: 'hello' }, stop.signal);
+  const ran = runTurn(bench.agent('--slow-start', '600000'), { input: 'hello' }, stop.signal);
   await until('it starts', () => bench.processes().length > 0);
-  const since = performance.now();
   stop.abort();
   await ran;
-  expect(performance.now() - since).toBeLessThan(8_000);
   expect((await runTurn(bench.agent(), { input: 'hello' })).end).toEqual(DONE);
   expect(bench.processes()).toHaveLength(1);
 });

@@ -123,24 +123,12 @@ describe('[RU11] a step is asked again when that can help', () => {
   it('[RU11] a stop ends the wait at once, and nothing more is asked', async () => {
     always(limited({ 'retry-after': '20' }));
     const abort = new AbortController();
-    let abortedAt = 0;
-    const sleep = (ms: number, signal: AbortSignal) =>
-      new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        const stop = (): void => {
-          clearTimeout(timer);
-          resolve();
-        };
-        signal.addEventListener('abort', stop, { once: true });
-      });
+    // By itself it never ends.
+    const sleep = (_ms: number, signal: AbortSignal) =>
+      new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     const { events } = await drive(runner({ sleep }), turnOf('hi'), abort.signal, (event) => {
-      if (event.type !== 'status') return;
-      setImmediate(() => {
-        abortedAt = performance.now();
-        abort.abort();
-      });
+      if (event.type === 'status') setImmediate(() => abort.abort());
     });
-    expect(performance.now() - abortedAt).toBeLessThan(100);
     expect(events.map((event) => event.type)).toEqual(['status']);
     expect(provider.requests).toHaveLength(1);
   });

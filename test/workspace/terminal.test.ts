@@ -245,11 +245,9 @@ describe('the processes', () => {
       toolContext(openWorkspace(root), abort.signal),
     );
     await until('both run', () => processesWith(word).length >= 2);
-    const stopped = performance.now();
     abort.abort();
     expect(await ran).toEqual({ result: '[stopped]', is_error: true });
     expect(processesWith(word)).toEqual([]);
-    expect(performance.now() - stopped).toBeLessThan(10_000);
   });
 
   it.each([
