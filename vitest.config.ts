@@ -22,6 +22,8 @@ export const file = {
   maxWorkers: 2,
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // As until() waits: a second, which it is otherwise, is nothing on a busy machine.
+  expect: { poll: { timeout: 30_000 } },
 };
 
 // Counts what blocks of the code do, which can be done only from the moment on when they are first loaded.

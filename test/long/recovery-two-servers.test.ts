@@ -97,7 +97,7 @@ describe('two servers on one home', () => {
     await reader.next(type('sessions.changed'));
     const sessionId = await newSession(one);
     const heard = (what: string, wanted: (payload: SseEvent['json']) => boolean) =>
-      until(what, () => changes(reader, sessionId).some((event) => wanted(event.json.payload)), 5_000);
+      until(what, () => changes(reader, sessionId).some((event) => wanted(event.json.payload)));
     await heard('it is there', ({ reason }) => reason === 'created');
     await one.call('PATCH', `/api/sessions/${sessionId}`, { title: 'Ours' });
     await heard('it has a title', ({ session }) => session?.title === 'Ours');
@@ -116,7 +116,7 @@ describe('two servers on one home', () => {
     // What this server did itself is told once.
     const own = await newSession(two);
     await one.call('PATCH', `/api/sessions/${own}`, { pinned: true });
-    await until('it is pinned', () => changes(reader, own).some((event) => event.json.payload.session?.pinned), 5_000);
+    await until('it is pinned', () => changes(reader, own).some((event) => event.json.payload.session?.pinned));
     expect(changes(reader, own)).toHaveLength(2);
     await provider.close();
   });
@@ -231,14 +231,10 @@ describe('a server that was killed beside another one', () => {
     const next = await two.call('POST', `${promptsOf(asked)}?wait=1`, { text: 'and now?' });
     expect(next.json.message.content).toBe('You said: and now?');
     // The list is all that is asked for here: the other session moves by itself.
-    await until(
-      'the queue that nobody asked for has run',
-      async () => {
-        const list = (await two.call('GET', '/api/sessions')).json.sessions;
-        return list.find((one: { session_id: string }) => one.session_id === unasked).status === 'idle';
-      },
-      5_000,
-    );
+    await until('the queue that nobody asked for has run', async () => {
+      const list = (await two.call('GET', '/api/sessions')).json.sessions;
+      return list.find((one: { session_id: string }) => one.session_id === unasked).status === 'idle';
+    });
     const admissions = (await two.call('GET', promptsOf(unasked))).json.admissions;
     expect(admissions.map((one: { outcome: string }) => one.outcome)).toEqual(['interrupted', 'completed']);
     await provider.close();

@@ -23,7 +23,7 @@ export function createBrowser(): { open(url: string, options?: BrowserContextOpt
       const context = await (await browser).newContext(options);
       onTestFinished(() => context.close());
       const page = (await context.newPage()) as OpenPage;
-      page.setDefaultTimeout(10_000);
+      page.setDefaultTimeout(30_000);
       page.problems = [];
       page.on('pageerror', (error) => page.problems.push(String(error)));
       page.on('console', (message) => {
