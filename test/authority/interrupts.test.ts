@@ -44,7 +44,8 @@ it('[CL6][RU7] fifty stops, each with a new prompt at once: the order stays, and
   }
   await reader.next((event) => event.type === 'message.delta' && event.json.run_id === prompts.at(-1)!.runId);
   await server.call('POST', `${address}/interrupt`);
-  await until('it is idle', async () => (await server.call('GET', address)).json.session.status === 'idle');
+  // CL6 promises this time.
+  await until('it is idle', async () => (await server.call('GET', address)).json.session.status === 'idle', 2_000);
 
   const rows = await server.messages(sessionId);
   expect(rows.map((row) => [row.role, row.status])).toEqual(
