@@ -43,9 +43,6 @@ const asking =
     }
   };
 
-/** In a session with a turn of unknown fate nothing moves until a person has decided. */
-const noneUnknown = sql`sum(${sessionAdmissions.status} = 'unknown') = 0`;
-
 const HELD = statement((db) =>
   db
     .select()
@@ -82,14 +79,12 @@ const TAKE = statement((db) =>
     })
     .prepare(),
 );
-/** Whether prompts of one session wait or run, none of unknown fate before them. */
-const MOVES = statement((db) =>
+const OPEN = statement((db) =>
   db
-    .select({ id: sessionAdmissions.targetSessionId })
+    .select({ id: sessionAdmissions.admissionId })
     .from(sessionAdmissions)
     .where(and(ne(sessionAdmissions.status, sql`'terminal'`), eq(sessionAdmissions.targetSessionId, given('session'))))
-    .groupBy(sessionAdmissions.targetSessionId)
-    .having(noneUnknown)
+    .limit(1)
     .prepare(),
 );
 
@@ -101,7 +96,7 @@ const MOVING = statement((db) =>
     .leftJoin(activeSessions, eq(activeSessions.sessionId, sessionAdmissions.targetSessionId))
     .where(ne(sessionAdmissions.status, sql`'terminal'`))
     .groupBy(sessionAdmissions.targetSessionId)
-    .having(noneUnknown)
+    .having(sql`sum(${sessionAdmissions.status} = 'unknown') = 0`)
     .prepare(),
 );
 
@@ -155,7 +150,8 @@ export function createLeaseStore(state: StateDb, alive: AliveProbe): LeaseStore 
 
     releaseIdle: (sessionId, owner, options) =>
       state.write((db) => {
-        if (MOVES(db).get({ session: sessionId })) return false;
+        const open = OPEN(db).get({ session: sessionId });
+        if (open) return false;
         return onRegistry(() => {
           const held = HELD(db).get({ session: sessionId });
           // The same pid with another start time is another process.

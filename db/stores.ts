@@ -409,7 +409,7 @@ export interface LeaseStore {
     sessionId: string,
     request: LeaseRequest & { wait?: boolean },
   ): Promise<{ kind: 'granted' } | { kind: 'capacity' } | { kind: 'not_owned'; holder: LeaseOwner }>;
-  /** Drops a lease of this process, unless a prompt of the session waits or runs, none of unknown fate before it (LE5). */
+  /** Drops a lease of this process, unless an admission of the session is still open (LE5). */
   releaseIdle(sessionId: string, owner: LeaseOwner, options?: { wait?: boolean }): Promise<boolean>;
   /** Who lives and has the lease of a session. */
   holder(sessionId: string): Promise<LeaseOwner | null>;

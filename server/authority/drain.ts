@@ -106,11 +106,7 @@ export function createDrain(parts: DrainParts): Drain {
     const head = headOf(session.open);
     if (head.kind !== 'queued') {
       const isWaiting = session.open.some((one) => one.status === 'queued');
-      if (head.kind === 'blocked' && head.by === 'unknown') {
-        if (isWaiting) parts.onPaused(sessionId, 'unknown_execution');
-        // Nothing moves until a person has decided, and that may be done by any server.
-        await persist('lease', () => leases.releaseIdle(live));
-      }
+      if (head.kind === 'blocked' && head.by === 'unknown' && isWaiting) parts.onPaused(sessionId, 'unknown_execution');
       return false;
     }
     if ((await persist('lease', () => leases.acquire(live))) !== 'granted') return false;

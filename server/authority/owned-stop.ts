@@ -50,7 +50,7 @@ export function createOwnedStop({ stores, registry, leases, drain, recover, stop
       if (!session) throw new AppError('session_not_found');
       await recover(session);
       const open = (await stores.sessions.get(sessionId))?.open ?? [];
-      const isWaiting = open.length > 0 && open.every((one) => one.status === 'queued');
+      const isWaiting = open.some((one) => one.status === 'queued') && open.every((one) => one.status !== 'started');
       // A prompt that waits elsewhere is what is meant by a stop that finds nothing running here.
       return isWaiting ? owned(sessionId, interrupt) : interrupt();
     },

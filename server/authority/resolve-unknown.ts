@@ -95,7 +95,7 @@ export function createResolveUnknown(parts: ResolveUnknownParts): ResolveUnknown
     const tell = async (): Promise<void> => {
       // Without awaiting: readers that catch up from here on find it in the journal, those that are live get it now.
       registry.peek(sessionId)?.publishEnd(admission.generation!, ending && runLiveEvent(ending.sealed));
-      await saveSidecar(sessionId, ending);
+      await saveSidecar(admission, ending);
       parts.onResolved(sessionId, admissionId);
     };
     const write = () => stores.admissions.resolve(sessionId, admissionId, now(), ending?.end);
@@ -108,10 +108,13 @@ export function createResolveUnknown(parts: ResolveUnknownParts): ResolveUnknown
   }
 
   /** The state DB has it all: a sidecar that cannot be saved now is healed by the next read. */
-  async function saveSidecar(sessionId: string, ending: Ending | null): Promise<void> {
+  async function saveSidecar(
+    { session_id: sessionId, run_id: runId }: Admission,
+    ending: Ending | null,
+  ): Promise<void> {
     transcripts.forget(sessionId);
     try {
-      await transcripts.save(sessionId, { rows: [], pending: null, ...ending?.saved, now: now() });
+      await transcripts.save(sessionId, { rows: [], pending: null, ...ending?.saved, now: now(), runId });
     } catch (error) {
       if (storageTroubleKind(error) === null) throw error;
       log.warn({ err: error, session_id: sessionId }, 'the sidecar of a resolved turn is left to the next read');

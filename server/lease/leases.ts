@@ -33,7 +33,7 @@ export interface Leases {
   elsewhere(sessionId: string): Promise<ProcessIdentity | null>;
   /** Sessions whose queue has lost its owner, and whether other living processes have sessions with prompts. */
   abandoned(): Promise<{ sessions: string[]; othersRun: boolean }>;
-  /** Gives it back unless prompts are to be moved or gateway clients hold the session. @param wait false: not now, when the state DB is locked */
+  /** Gives it back unless prompts are still open or gateway clients hold the session. @param wait false: not now, when the state DB is locked */
   releaseIdle(live: LiveSession, wait?: boolean): Promise<void>;
 }
 

@@ -149,12 +149,15 @@ describe('a refused check', () => {
 });
 
 describe('the lease around a claim', () => {
-  it('[LE5] behind a turn of unknown fate nothing is begun, and the session is given back', async () => {
-    const { stores, drain, checked, settledFor, admit, statuses } = await openDrainBench();
+  it('[LE3] behind a turn of unknown fate nothing is begun, and a session that nobody has is not taken', async () => {
+    const { file, stores, drain, checked, settledFor, admit, statuses } = await openDrainBench();
     const head = await admit('head');
     await admit('successor');
     await stores.admissions.claim(SESSION, head.admission_id, { epoch: 1, now: 3 });
     await stores.admissions.markUnknown(head.admission_id);
+    const outside = new Database(file);
+    outside.exec('DELETE FROM active_sessions');
+    outside.close();
     drain.arm(SESSION);
     await drain.ended(SESSION);
     expect([checked, settledFor]).toEqual([[], []]);
@@ -162,7 +165,7 @@ describe('the lease around a claim', () => {
     expect(await stores.leases.holder(SESSION)).toBeNull();
   });
 
-  it('[CL2][LE5] what another program left is settled under the lease, before the head is checked', async () => {
+  it('[CL2][LE1] what another program left is settled under the lease, before the head is checked', async () => {
     const { stores, steps, drain, settledFor, checked, admit } = await openDrainBench();
     await admit('head');
     steps.hold('beforeRun');

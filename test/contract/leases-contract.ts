@@ -256,18 +256,6 @@ export function leasesContract(open: OpenStores): void {
     expect(await stores.leases.releaseIdle(SESSION, owner())).toBe(true);
   });
 
-  it('[LE5] a lease is given back where a turn of unknown fate holds up the queue, until a person has decided', async () => {
-    const { stores, session, admit, run } = await openBench(open);
-    await session();
-    await run(1);
-    await admit(2);
-    await stores.admissions.markUnknown('admission-1');
-    expect(await stores.leases.releaseIdle(SESSION, owner())).toBe(true);
-    await stores.leases.acquire(SESSION, lease(owner()));
-    await stores.admissions.resolve(SESSION, 'admission-1', 5_000);
-    expect(await stores.leases.releaseIdle(SESSION, owner())).toBe(false);
-  });
-
   it('[LE7] capacity is its own refusal, judged after ownership, and the dead do not count', async () => {
     const { stores, holder, dead } = await openBench(open);
     await stores.leases.acquire(SESSION, lease(owner(100)));

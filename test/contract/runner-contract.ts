@@ -64,8 +64,8 @@ const CODES = new Set([
   'interrupted',
 ]);
 
-/** When to give up waiting for a runner that was stopped, in milliseconds: long before its turn would end by itself. */
-const SOON_MS = 10_000;
+/** When to give up waiting for a runner that was stopped, in milliseconds: before its turn would end by itself. */
+const SOON_MS = 8_000;
 
 export interface RunnerTraits {
   /** It makes several calls at once. Default: true. */

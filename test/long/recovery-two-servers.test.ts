@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { startChildServer } from '../support/child-server.ts';
+import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { testSeed } from '../support/random.ts';
 import type { SseEvent, SseReader } from '../support/sse.ts';
 import { listsOf, messagesAt, newSession, ownerRaces, promptsOf, startTwoServers } from '../support/two-servers.ts';
@@ -170,6 +170,41 @@ describe('two servers on one home', () => {
 });
 
 describe('a turn of unknown fate, read at another server', () => {
+  it('[LE1][LE3] is decided where it ran while that server lives, and then wherever it is asked for first', async () => {
+    const { provider, home, one, two } = await startTwoServers();
+    const sessionId = await newSession(one);
+    const session = `/api/sessions/${sessionId}`;
+    const { admission } = (await one.call('POST', promptsOf(sessionId), { text: LONG })).json;
+    await until('it runs', async () => (await one.call('GET', session)).json.session.status === 'running');
+    await one.call('POST', promptsOf(sessionId), { text: 'waits' });
+    const db = new Database(path.join(home, 'state.db'), { timeout: 5_000 });
+    db.prepare('UPDATE sessions SET runtime_generation = runtime_generation + 1').run();
+    db.close();
+    await one.call('POST', `${session}/interrupt`, {});
+    const shown = async (server: ChildServer) => (await server.call('GET', session)).json.session;
+    await until('its fate is unknown', async () => (await shown(two)).status === 'unknown');
+    const decide = (server: ChildServer) =>
+      server.call('POST', `${promptsOf(sessionId)}/${admission.admission_id}/resolve`, { outcome: 'interrupted' });
+    const holder = notOwned(one.process.pid);
+    expect(await decide(two)).toMatchObject(holder);
+    expect(await two.call('POST', `${session}/interrupt`, { clear_queue: true })).toMatchObject(holder);
+    expect((await shown(two)).queue_length).toBe(1);
+    await one.kill();
+    // One that starts, and one that is read, leave it alone.
+    const three = await startChildServer({ home });
+    for (const server of [three, two, three]) expect(await shown(server)).toMatchObject({ status: 'unknown' });
+    expect((await two.call('POST', promptsOf(sessionId), { text: 'and this' })).status).toBe(202);
+    expect((await decide(two)).status).toBe(200);
+    await until('it is idle', async () => (await shown(three)).status === 'idle');
+    const { admissions } = (await three.call('GET', promptsOf(sessionId))).json;
+    expect(admissions.map((one: { outcome: string }) => one.outcome)).toEqual([
+      'interrupted',
+      'completed',
+      'completed',
+    ]);
+    await provider.close();
+  });
+
   it.each([
     ['before it ran', false],
     ['when its server had died', true],

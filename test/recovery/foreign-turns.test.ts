@@ -357,6 +357,22 @@ describe('a session that others write to', () => {
     expect(textsOf(rows)).toEqual(['old question', 'old answer', 'a new turn', 'a new answer']);
   });
 
+  it('[RE2] the end of a turn of ours whose fate was unknown does not end one of it', async () => {
+    const { server, sessionId, foreign, clock } = await withForeignSession();
+    await server.ask(sessionId, 'ours');
+    const db = new Database(path.join(server.home, 'state.db'), { timeout: 5_000 });
+    db.exec("UPDATE session_admissions SET status = 'unknown', outcome = NULL");
+    db.close();
+    await foreign.writeSidecar(OLD, { ...PENDING, pending_started_at: NOW - 5 });
+    const prompts = `/api/sessions/${sessionId}/prompts`;
+    const [ours] = (await server.call('GET', prompts)).json.admissions;
+    const resolved = await server.call('POST', `${prompts}/${ours.admission_id}/resolve`, { outcome: 'interrupted' });
+    expect(resolved.status).toBe(200);
+    expect(await foreign.sidecar()).toMatchObject({ active_stream_id: RUN, pending_user_message: 'new request' });
+    clock.now += 3_600;
+    expect(textsOf(await readTwice(server, sessionId))).toContain('new request');
+  });
+
   it('[RE2] an edit does not end a turn of it that may still run', async () => {
     const { server, sessionId, foreign } = await withForeignSession();
     await foreign.writeSidecar(OLD, { ...PENDING, pending_started_at: NOW - 5 });

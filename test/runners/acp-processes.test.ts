@@ -174,7 +174,8 @@ it('[AC5] a turn that is stopped while its agent starts ends that, and the next 
   const ran = runTurn(bench.agent('--slow-start', '600000'), { input: 'hello' }, stop.signal);
   await until('it starts', () => bench.processes().length > 0);
   stop.abort();
-  await ran;
+  // Not as one that did not start in its time.
+  expect((await ran).end).toMatchObject({ kind: 'failed', error: { code: 'interrupted' } });
   expect((await runTurn(bench.agent(), { input: 'hello' })).end).toEqual(DONE);
   expect(bench.processes()).toHaveLength(1);
 });

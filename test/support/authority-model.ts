@@ -176,8 +176,7 @@ interface LeaseRow {
 
 /**
  * LE1 to LE5, as they stand in the registry: who has something to do in a session has its lease, and nobody else; who has
- * nothing to do there any more, or nothing before a person has decided, has given it back; what a dead process left
- * stands in nobody's way.
+ * nothing to do there any more has given it back; what a dead process left stands in nobody's way.
  */
 async function assertLeases(model: Model, real: Real): Promise<void> {
   const wrong = (): string[] => {
@@ -189,8 +188,8 @@ async function assertLeases(model: Model, real: Real): Promise<void> {
       const slots = leases.filter((lease) => lease.session_id === sessionId);
       const alive = slots.filter((lease) => living.includes(lease.pid));
       if (slots.length > 1) problems.push(`LE1, LE4: session ${session} has ${slots.length} slots`);
+      if (open.length === 0 && alive.length > 0) problems.push(`LE5: session ${session} was not given back`);
       const moves = open.length > 0 && open.every((one) => one.status !== 'unknown');
-      if (!moves && alive.length > 0) problems.push(`LE5: session ${session} was not given back`);
       if (moves && alive.length === 0) problems.push(`LE3: session ${session} has something to do and no owner`);
       const runner = real.outside((db) =>
         db

@@ -47,10 +47,6 @@ export function createMemoryStores(alive: AliveProbe): MemoryStores {
   };
 }
 
-/** Whether prompts wait or run, none of unknown fate before them. */
-const moves = (open: ReturnType<typeof openOf>): boolean =>
-  open.length > 0 && open.every((one) => one.status !== 'unknown');
-
 function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
   return {
     acquire: (sessionId, { wait: _never, ...request }) => atomic(() => takeLease(state, sessionId, request, alive)),
@@ -59,7 +55,7 @@ function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
       atomic(() => {
         const held = state.leases.get(sessionId);
         const ours = held !== undefined && sameWriter(held, owner);
-        return ours && !moves(openOf(state, sessionId)) && state.leases.delete(sessionId);
+        return ours && openOf(state, sessionId).length === 0 && state.leases.delete(sessionId);
       }),
 
     holder: (sessionId) =>
@@ -70,7 +66,10 @@ function createMemoryLeases(state: MemoryState, alive: AliveProbe): LeaseStore {
 
     abandoned: (own) =>
       atomic(() => {
-        const ids = [...state.sessions.keys()].filter((id) => moves(openOf(state, id)));
+        const ids = [...state.sessions.keys()].filter((id) => {
+          const open = openOf(state, id);
+          return open.length > 0 && open.every((one) => one.status !== 'unknown');
+        });
         const others = ids.filter((id) => {
           const held = state.leases.get(id);
           return !held || !sameProcess(held, own);

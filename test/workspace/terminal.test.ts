@@ -244,11 +244,12 @@ describe('the processes', () => {
       { command: `(${child()} & ${child()} & wait) & wait` },
       toolContext(openWorkspace(root), abort.signal),
     );
+    const ended = ran.then((result) => [result, processesWith(word)]);
     await until('both run', () => processesWith(word).length >= 2);
     abort.abort();
     // TL4 promises this time.
     await until('they are gone', () => processesWith(word).length === 0, 10_000);
-    expect(await ran).toEqual({ result: '[stopped]', is_error: true });
+    expect(await ended).toEqual([{ result: '[stopped]', is_error: true }, []]);
   });
 
   it.each([
