@@ -175,3 +175,7 @@ const isTaken = (error: unknown): boolean => error instanceof Error && 'code' in
 /** Whether a system error says that something is not there. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+
+/** Whether a system error says that a folder is in the place of a file. */
+export const isFolder = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'EISDIR';

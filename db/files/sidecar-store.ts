@@ -9,7 +9,7 @@ import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { isSessionId } from '../../server/core/ids.ts';
 import type { RawRow } from '../../server/core/reconcile/row.ts';
-import { copyAside, isMissing, makeFolder, moveAside, removeBeside, replaceFile } from './atomic.ts';
+import { copyAside, isFolder, isMissing, makeFolder, moveAside, removeBeside, replaceFile } from './atomic.ts';
 import type { Paths } from './paths.ts';
 import { openPlainFile } from './plain-file.ts';
 import { type FileIdentity, identityOf, type MergeSource, type ReadJob } from './sidecar-jobs.ts';
@@ -82,7 +82,6 @@ export interface MergedRows extends Omit<Merged, 'rows' | 'unnamed' | 'namedAt'>
   names: { rowId: number; id: string }[];
 }
 
-const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
 const isForbidden = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EACCES';
 
 export interface SidecarStoreOptions {

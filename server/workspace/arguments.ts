@@ -1,6 +1,7 @@
 /**
  * Reading the arguments of a tool call, which may be anything: a model wrote them. Owns the words of the refusals.
  */
+import { isRecord } from '../core/text.ts';
 
 /**
  * `text`: a string that is not empty; `content`: any string; `count`: an integer from 1, also as digits in a string;
@@ -57,6 +58,4 @@ export function oneLine(args: unknown, name: string): string {
   return (line.length > 80 ? `${line.slice(0, 79)}…` : line).toWellFormed();
 }
 
-function asObject(args: unknown): Record<string, unknown> | null {
-  return typeof args === 'object' && args !== null && !Array.isArray(args) ? (args as Record<string, unknown>) : null;
-}
+const asObject = (args: unknown): Record<string, unknown> | null => (isRecord(args) ? args : null);

@@ -4,7 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import { isRecord } from '../../../server/core/text.ts';
-import { isMissing } from '../atomic.ts';
+import { isFolder, isMissing } from '../atomic.ts';
 import { readPlainFile } from '../plain-file.ts';
 import { type FileIdentity, identityOf } from '../sidecar-jobs.ts';
 import { unpack } from '../sidecar-rows.ts';
@@ -41,5 +41,3 @@ export async function readLoosely(file: string, sessionId: string): Promise<Loos
     throw error;
   }
 }
-
-const isFolder = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EISDIR';
