@@ -84,6 +84,7 @@ it('[SU1] three hundred readers that come again and again for thirty seconds kee
   took.sort((a, b) => a - b);
   const [median, longest] = [took[Math.floor(took.length / 2)]!, took.at(-1)!];
   console.log(`${visits} visits; /health: median ${median.toFixed(0)} ms, longest ${longest.toFixed(0)} ms`);
-  // Nothing hung: below a second each on a machine that does nothing else.
   expect(took.length).toBeGreaterThan(10);
+  // Below a second on a machine that does nothing else; only what hangs takes as long as this.
+  expect(longest).toBeLessThan(10_000);
 });

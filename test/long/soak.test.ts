@@ -1,6 +1,7 @@
 /**
  * The soak: random load of several sessions and clients on two servers, one of which is killed with -9 every minute,
- * while the other runs through. Three minutes, or as many as TURNKEEP_SOAK_MINUTES says (`npm run test:soak`: thirty).
+ * while the other runs through. Three minutes, or as many as TURNKEEP_SOAK_MINUTES says (`npm run test:soak`: thirty; five
+ * of them in CI).
  */
 import { expect, it } from 'vitest';
 import { writeProviderHome } from '../support/child-server.ts';
