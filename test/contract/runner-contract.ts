@@ -65,7 +65,7 @@ const CODES = new Set([
 ]);
 
 /** When to give up waiting for a runner that was stopped, in milliseconds: before its turn would end by itself. */
-const SOON_MS = 8_000;
+const SOON_MS = 4_500;
 
 export interface RunnerTraits {
   /** It makes several calls at once. Default: true. */
